@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The subcommands of ``scripts/dev.py``."""
+
+import os
+import shutil
+import sys
+
+from devlib import environment as envs
+from devlib.console import EXIT_INTERRUPTED, DevError, InterruptedByUser, Phases, call, fail, say
+
+USAGE = """\
+usage: python3 scripts/dev.py COMMAND [ARGUMENT ...]
+
+Makes the locked environment in .venv (and uv, where there is none), then runs one command in it.
+
+  demo [ARG ...]      the simulated demo: verl-hw demo ARG ...     (try: demo --vendor cambricon)
+  test [ARG ...]      static checks, then pytest ARG ...           (try: test -k platform)
+       --slow         every test, the long end-to-end runs too
+       --ci           what CI runs: the default tests and the slow ones marked 'ci' (implied by CI=true)
+       --no-lint      pytest only
+  lint [--fix]        ruff, mypy, codespell, tree and dependency checks; --fix lets ruff mend and format
+  build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
+  run COMMAND [ARG]   any command of the environment               (try: run verl-hw doctor)
+  sync                the environment only
+
+Everything after COMMAND that is not listed here is passed on as it stands; the exit status is the command's own.
+"""
+
+SELECTIONS = {"--fast": "not slow", "--ci": "not slow or ci", "--slow": ""}
+
+
+def main(argv: list[str]) -> int:
+    """Run one subcommand.
+
+    Returns:
+        The exit status: the command's own, 2 for something to put right first, 130 after Ctrl-C.
+    """
+    commands = {"demo": demo, "test": test, "lint": lint, "build": build, "run": run, "sync": sync}
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0 if argv else 2
+    name, arguments = argv[0], argv[1:]
+    if name not in commands:
+        return fail(f"unknown command {name!r}\n\n{USAGE}")
+    try:
+        return commands[name](arguments)
+    except DevError as error:
+        return fail(str(error))
+    except (InterruptedByUser, KeyboardInterrupt):
+        print("\ndev.py: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def demo(arguments: list[str]) -> int:
+    """Run the demo; replaces this process, so that Ctrl-C and the exit status are the demo's own."""
+    envs.check_compiler()
+    return run(["verl-hw", "demo", *arguments])
+
+
+def run(arguments: list[str]) -> int:
+    """Replace this process by a command of the environment, in the caller's folder."""
+    if not arguments:
+        raise DevError("run what? For example:  python3 scripts/dev.py run verl-hw doctor")
+    env = _prepared()
+    command = shutil.which(arguments[0], path=env["PATH"])
+    if command is None:
+        raise DevError(f"no command {arguments[0]!r} in the environment or on PATH")
+    sys.stdout.flush()
+    os.execve(command, [command, *arguments[1:]], env)
+
+
+def sync(arguments: list[str]) -> int:
+    """Make the environment and do nothing else."""
+    if arguments:
+        raise DevError(f"sync takes no arguments, got {' '.join(arguments)}")
+    _prepared()
+    return 0
+
+
+def test(arguments: list[str]) -> int:
+    """Static checks, then pytest, whose closing line is the last thing said in CI."""
+    envs.check_compiler()
+    in_ci = os.environ.get("CI", "").lower() in ("1", "true")
+    own = {"--no-lint", *SELECTIONS}
+    selection = next((option for option in arguments if option in SELECTIONS), "--ci" if in_ci else "--fast")
+    phases = Phases(cwd=envs.ROOT, env=_prepared())
+    if "--no-lint" not in arguments:
+        _static_checks(phases)
+        say(f"static checks: {phases.summary()}")
+    before = list(phases.failed)
+    command = [envs.executable("pytest"), "-m", SELECTIONS[selection]]
+    command += ["--durations=15"] if in_ci else []
+    command += [option for option in arguments if option not in own]
+    if in_ci:
+        # No line of our own after pytest's.
+        say(f"== pytest ({selection[2:]})")
+        status = call(command, cwd=envs.ROOT, env=phases.env)
+    else:
+        status = phases.run(f"pytest ({selection[2:]})", command)
+        say(phases.summary())
+    return status or (1 if before else 0)
+
+
+def lint(arguments: list[str]) -> int:
+    """The static checks alone."""
+    if arguments not in ([], ["--fix"]):
+        raise DevError(f"lint takes --fix or nothing, got {' '.join(arguments)}")
+    phases = Phases(cwd=envs.ROOT, env=_prepared())
+    if arguments:
+        phases.run("ruff check --fix", [envs.executable("ruff"), "check", "--fix", "."])
+        phases.run("ruff format", [envs.executable("ruff"), "format", "."])
+    _static_checks(phases)
+    say(phases.summary())
+    return 1 if phases.failed else 0
+
+
+def build(arguments: list[str]) -> int:
+    """Wheel and sdist of every package, as a release builds them: without the workspace's own sources."""
+    dist = envs.ROOT / "dist"
+    for old in (*dist.glob("verl_hw_*.whl"), *dist.glob("verl_hw_*.tar.gz")):
+        old.unlink()
+    env = _prepared()
+    phases = Phases(cwd=envs.ROOT, env=env)
+    command = [_uv(env), "build", "--all-packages", "--no-sources", "--out-dir", str(dist), *arguments]
+    if phases.run("uv build", command) == 0:
+        built = sorted(str(path.relative_to(envs.ROOT)) for path in dist.glob("verl_hw_*") if path.is_file())
+        phases.run("twine check", [envs.executable("twine"), "check", "--strict", *built])
+    say(phases.summary())
+    return 1 if phases.failed else 0
+
+
+def _static_checks(phases: Phases) -> None:
+    bin_ = envs.executable
+    sources = sorted(str(path.relative_to(envs.ROOT)) for path in envs.ROOT.glob("*/*/src") if path.is_dir())
+    phases.run("uv pip check", [_uv(dict(phases.env)), "pip", "check"])
+    phases.run("ruff check", [bin_("ruff"), "check", "."])
+    phases.run("ruff format", [bin_("ruff"), "format", "--check", "."])
+    phases.run("mypy", [bin_("mypy"), *sources, "scripts"])
+    phases.run("codespell", [bin_("codespell")])
+    phases.run("tree", [bin_("python"), "scripts/check_tree.py"])
+
+
+def _prepared() -> dict[str, str]:
+    uv = envs.find_uv()
+    envs.sync(uv)
+    return envs.child_env(uv)
+
+
+def _uv(env: dict[str, str]) -> str:
+    return shutil.which("uv", path=env["PATH"]) or "uv"
