@@ -19,10 +19,6 @@ class VerlVersionError(VerlHwError, ImportError):
     """The installed verl has no plugin interface, or none is installed."""
 
 
-class ForeignPlatformError(VerlHwError):
-    """Another package holds the platform key of a vendor wheel."""
-
-
 class VendorRuntimeError(VerlHwError, RuntimeError):
     """The vendor's torch extension is missing, broken or lacks what verl needs."""
 
@@ -35,9 +31,33 @@ class CollectiveBackendError(VerlHwError, RuntimeError):
     """A collective backend was asked for that the vendor does not have."""
 
 
-class UnknownPlatformError(SystemExit):
-    """``VERL_PLATFORM`` names a platform that no installed package provides.
+class UnknownPlatformError(VerlHwError, ValueError):
+    """``VERL_PLATFORM`` names a platform that no installed package provides."""
 
-    A ``SystemExit`` on purpose: verl logs every ``Exception`` of a plugin at DEBUG and goes on, and the
-    run would then end much later in an unrelated error.
-    """
+
+class UnknownVendorError(VerlHwError, ValueError):
+    """A vendor was named that no installed wheel provides."""
+
+
+class MissingComponentError(VerlHwError, ImportError):
+    """A command needs a package or tool that is not installed."""
+
+
+class NoHardwareError(VerlHwError, RuntimeError):
+    """A command was asked to use a vendor's hardware, which was not found on this machine."""
+
+
+class OutputFolderError(VerlHwError, OSError):
+    """The output folder cannot be used: it holds files of someone else, or cannot be written."""
+
+
+class DemoDataError(VerlHwError, RuntimeError):
+    """This machine does not hold enough text for the demo."""
+
+
+class TrainingFailedError(VerlHwError, RuntimeError):
+    """A training run ended with an error, stopped making progress or left no result."""
+
+
+class ProbeRootError(VerlHwError, ValueError):
+    """``VERL_HW_PROBE_ROOT`` does not name a directory."""

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Registering engines with verl so that platform and engines always come from one package."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from verl.workers.engine.base import EngineRegistry
+
+from verl_hw_core import load_report
+from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.platform_table import same_class
+
+EngineClass = TypeVar("EngineClass", bound=type[Any])
+
+
+def register_engine(
+    spec: HardwareSpec, *, model_type: str, backends: Sequence[str]
+) -> Callable[[EngineClass], EngineClass]:
+    """Class decorator: register an engine under the vendor's (device, vendor).
+
+    verl asserts that a key is free. Here the same class again (a reload) replaces itself, and another package's class
+    is replaced with a WARNING, since our platform is the one in force under this vendor's key.
+
+    Args:
+        spec: The vendor's facts.
+        model_type: verl's model type, ``"language_model"`` or ``"value_model"``.
+        backends: verl's engine backends (strategies) that the class serves.
+
+    Returns:
+        The decorator, which returns the class unchanged.
+    """
+
+    def decorate(engine_cls: EngineClass) -> EngineClass:
+        for backend in backends:
+            _make_room(spec, model_type, backend, engine_cls)
+        EngineRegistry.register(
+            model_type=model_type, backend=list(backends), device=spec.device_name, vendor=spec.vendor_name
+        )(engine_cls)
+        return engine_cls
+
+    return decorate
+
+
+def _make_room(spec: HardwareSpec, model_type: str, backend: str, engine_cls: type[Any]) -> None:
+    entries = EngineRegistry._engines.get(model_type, {}).get(backend, {})
+    present = entries.pop((spec.device_name, spec.vendor_name), None)
+    if present is not None and not same_class(present, engine_cls):
+        load_report.report(
+            spec.distribution,
+            f"registering the {backend} engine for {model_type}",
+            f"{present.__module__}.{present.__qualname__} was registered for {spec.device_name}/{spec.vendor_name} and "
+            "is replaced, so that platform and engines come from one package",
+            f"Uninstall the package that provides {present.__module__.split('.')[0]!r}",
+        )

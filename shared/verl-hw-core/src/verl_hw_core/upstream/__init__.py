@@ -1,0 +1,7 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger of places where verl-hw changes, or reaches into, somebody else's code."""
+
+from verl_hw_core.upstream.ledger import LEDGER, LedgerRow
+
+__all__ = ["LEDGER", "LedgerRow"]

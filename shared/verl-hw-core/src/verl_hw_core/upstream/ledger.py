@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every private name of verl that we touch, as data: a test checks that each target is still there and still needed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One place in somebody else's code.
+
+    Attributes:
+        id: Short name, used in comments and by the doctor.
+        target: ``"module:attribute.path"`` of the private or replaced name.
+        reason: Why the public interface is not enough.
+        versions: Versions in which the target was read, as a specifier of the distribution.
+        link: Where upstream discusses it.
+        removal: When the row can go.
+    """
+
+    id: str
+    target: str
+    reason: str
+    versions: str
+    link: str
+    removal: str
+
+
+LEDGER: tuple[LedgerRow, ...] = (
+    LedgerRow(
+        id="platform-table",
+        target="verl.plugin.platform.platform_manager:PlatformRegistry._platforms",
+        reason="The last package to register a key wins with an INFO line that is normally invisible; NVIDIA is asked "
+        "before chips whose CUDA migration shim makes torch.cuda look available; VERL_PLATFORM is not checked before "
+        "the first use. The dict is replaced by a PlatformTable.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6086",
+        removal="verl refuses a second class under one key and lets a platform state its probe order.",
+    ),
+    LedgerRow(
+        id="platform-singleton",
+        target="verl.plugin.platform.platform_manager:_current_platform",
+        reason="Read only: a plugin that imports verl.workers while loading fixes the platform before others are asked, "
+        "which must be said.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6086",
+        removal="verl resolves the platform after all plugins have loaded.",
+    ),
+    LedgerRow(
+        id="engine-table",
+        target="verl.workers.engine.base:EngineRegistry._engines",
+        reason="Registering an engine under a taken key is an assertion that verl then hides; a reload or another "
+        "package's engine under our key must be replaced instead.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/7334",
+        removal="verl offers a way to replace or remove a registered engine.",
+    ),
+)
