@@ -70,12 +70,10 @@ def read_facts(path: Path) -> list[dict[str, Any]]:
 
 
 def _first_parameter(engine: Any) -> Any:
-    module = getattr(engine, "module", None)
+    module: Any = getattr(engine, "module", None)
     # Megatron keeps a list of virtual pipeline chunks there.
-    for chunk in module if isinstance(module, list) else [module]:
-        if hasattr(chunk, "parameters"):
-            return next(iter(chunk.parameters()), None)
-    return None
+    chunks = module if isinstance(module, list) else [module]
+    return next((parameter for chunk in chunks if chunk is not None for parameter in chunk.parameters()), None)
 
 
 def _class_name(value: object) -> str:

@@ -96,7 +96,7 @@ def _end_even_if_interrupted(process: "subprocess.Popen[bytes] | None", mark: st
     try:
         _end(process, mark)
     except KeyboardInterrupt:
-        # Only the first signal raises (see interrupt.py), so this second time is not disturbed.
+        # Only the first signal raises (see cli/interrupt.py), so this second time is not disturbed.
         _end(process, mark)
         raise
 

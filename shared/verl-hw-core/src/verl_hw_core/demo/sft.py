@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The SFT demo: verl's unmodified trainer under torchrun, a checkpoint in the middle, and an exact resume from it."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from verl_hw_core.demo.assets import write_assets
+from verl_hw_core.demo.devices import base_environment, real_device, require_components, simulated_device
+from verl_hw_core.demo.failure import explain
+from verl_hw_core.demo.metrics import Step, compare_resumed, read_steps
+from verl_hw_core.demo.pairs import collect_pairs
+from verl_hw_core.demo.processes import run_launcher
+from verl_hw_core.demo.progress import LaunchView
+from verl_hw_core.demo.sft_config import SftSettings, launch_command, overrides
+from verl_hw_core.demo.verdict import Verdict, print_summary, write_summary
+from verl_hw_core.demo.workspace import RunFolder, Workspace, open_workspace
+from verl_hw_core.errors import TrainingFailedError
+from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.run_facts import RUN_FACTS_ENV, read_facts
+
+# Importing verl takes about ten seconds of CPU per process, and machines differ by more than that.
+STALL_SECONDS = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftDemo:
+    """What the user asked for.
+
+    Attributes:
+        spec: The vendor's facts.
+        settings: Size and kind of the demo.
+        output: Output folder, or None for a fresh one.
+        real: Use the vendor's hardware instead of a simulated device.
+        keep: Keep model, data and checkpoints as well.
+    """
+
+    spec: HardwareSpec
+    settings: SftSettings
+    output: Path | None = None
+    real: bool = False
+    keep: bool = False
+
+
+def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
+    """Run the demo and print what it shows.
+
+    Raises:
+        VerlHwError: It could not be run; the message says why and what to do.
+    """
+    start = time.monotonic()
+    require_components(simulated=not demo.real)
+    workspace = open_workspace(demo.spec.key, demo.output)
+    console.print(f"Outputs: {escape(str(workspace.root))}", highlight=False)
+    settings = demo.settings
+    environment = base_environment() | _device_environment(demo, console)
+    _build_assets(settings, workspace, console)
+
+    whole = _launch(settings, workspace, workspace.whole, environment, None, console)
+    checkpoint = workspace.whole.checkpoints / f"global_step_{settings.resume_from}"
+    resumed = _launch(settings, workspace, workspace.resumed, environment, checkpoint, console)
+
+    verdict = Verdict(
+        spec=demo.spec,
+        settings=settings,
+        facts=read_facts(workspace.whole.facts) + read_facts(workspace.resumed.facts),
+        whole=whole,
+        comparison=compare_resumed(whole, resumed, settings.resume_from + 1, settings.steps),
+        seconds=time.monotonic() - start,
+        outputs=workspace.root,
+    )
+    write_summary(verdict, workspace.summary)
+    if verdict.passed and not demo.keep:
+        workspace.drop_bulky()
+    print_summary(verdict, console)
+    return verdict
+
+
+def _device_environment(demo: SftDemo, console: Console) -> dict[str, str]:
+    if demo.real:
+        return real_device(demo.spec)
+    with console.status(f"Preparing a simulated {escape(demo.spec.display_name)} (the first time this is compiled)"):
+        return simulated_device(demo.spec, demo.settings.processes)
+
+
+def _build_assets(settings: SftSettings, workspace: Workspace, console: Console) -> None:
+    with console.status("Reading docstrings, building a tiny model"):
+        pairs = collect_pairs(settings.pairs, settings.seed)
+        parameters = write_assets(
+            workspace.model, workspace.other_model, workspace.data, pairs, settings.held_out, settings.seed
+        )
+    example = pairs[-1]
+    console.print(
+        f"Data: {len(pairs)} questions from the standard library's docstrings, as "
+        f'"{escape(example.question)}" "{escape(example.answer)}"\n'
+        f"Model: Qwen2 with random weights, {parameters:,} parameters, byte-level tokenizer",
+        highlight=False,
+    )
+
+
+def _launch(
+    settings: SftSettings,
+    workspace: Workspace,
+    run: RunFolder,
+    environment: Mapping[str, str],
+    checkpoint: Path | None,
+    console: Console,
+) -> list[Step]:
+    """Run the trainer once, from the start or from a checkpoint, and return the steps it logged."""
+    run.root.mkdir()
+    first = 1 if checkpoint is None else settings.resume_from + 1
+    title = (
+        f"Training {settings.steps} steps, checkpoint at step {settings.resume_from}"
+        if checkpoint is None
+        else f"Resuming in new processes from the checkpoint of step {settings.resume_from}, other initial weights"
+    )
+    view = LaunchView(console, title, first=first, last=settings.steps, processes=settings.processes)
+
+    def watch() -> tuple[int, int, int]:
+        facts, steps = read_facts(run.facts), read_steps(run.metrics)
+        view.update(facts, steps)
+        return len(facts), len(steps), _log_size(run)
+
+    with view:
+        code = run_launcher(
+            launch_command(settings, run, overrides(settings, workspace, run, checkpoint)),
+            environment={
+                **environment,
+                "VERL_FILE_LOGGER_PATH": str(run.metrics),
+                RUN_FACTS_ENV: str(run.facts),
+            },
+            folder=workspace.root,
+            log=run.launcher_log,
+            watch=watch,
+            stall_seconds=STALL_SECONDS,
+        )
+    if code != 0:
+        raise TrainingFailedError(f"training failed: {explain(run.launcher_log, run.rank_logs, code)}")
+    return read_steps(run.metrics)
+
+
+def _log_size(run: RunFolder) -> int:
+    logs = [run.launcher_log, *run.rank_logs.rglob("*.log")]
+    return sum(path.stat().st_size for path in logs if path.exists())
