@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tools of the packaging tests: bounded child processes, throw-away packages, stand-in distributions."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Vendor wheels: entry point and platform key -> torch device type. Stated here, not read from the wheels under test.
+VENDORS = {"cambricon": "mlu", "enflame": "gcu", "intel": "xpu", "metax": "cuda"}
+# Every child here ends by itself in well under this.
+CHILD_SECONDS = 240
+
+_OWN_VARIABLES = re.compile(r"(VERL|RAY|TORCH|PYTHON|UV)_?|VIRTUAL_ENV|COVERAGE")
+_UNREACHABLE = re.compile(
+    r"error sending request|dns error|connect(ion)? (error|refused|reset|timed out)|failed to fetch|timed? ?out"
+    r"|temporary failure in name resolution|network is unreachable|newconnectionerror|max retries exceeded",
+    re.IGNORECASE,
+)
+
+
+def uv() -> str:
+    """Path of the environment's own uv."""
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.exists() else shutil.which("uv")
+    assert found, "no uv: type  python3 scripts/dev.py sync"
+    return found
+
+
+def clean_env(**extra: str) -> dict[str, str]:
+    """This process's environment without anything that steers verl, Ray, torch, Python or uv; offline for models."""
+    env = {name: value for name, value in os.environ.items() if not _OWN_VARIABLES.match(name)}
+    for name in ("UV_CACHE_DIR", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_NATIVE_TLS"):
+        if name in os.environ:
+            env[name] = os.environ[name]
+    return {**env, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", **extra}
+
+
+def run(
+    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with a time limit; with ``check``, a failure fails the test and shows the output."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=dict(clean_env() if env is None else env),
+        cwd=cwd or tempfile.gettempdir(),  # not the workspace, whose settings uv would apply
+        capture_output=True,
+        text=True,
+        timeout=CHILD_SECONDS,
+        check=False,
+    )
+    if check and done.returncode != 0:
+        pytest.fail(f"{' '.join(map(str, command))}\nexit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def ask(script: str, *, python: Path | str = sys.executable, env: Mapping[str, str] | None = None) -> Any:
+    """Run a script in a fresh interpreter and return what it printed as JSON on its last line.
+
+    The whole standard error comes with it, under the key ``stderr``.
+    """
+    done = run([python, "-c", script], env=env)
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    answer["stderr"] = done.stderr
+    return answer
+
+
+def from_index(
+    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that needs the package index: without an index the test is skipped, in CI it fails."""
+    done = run(command, env=env, check=False)
+    said = done.stdout + done.stderr
+    if done.returncode != 0 and _UNREACHABLE.search(said):
+        if os.environ.get("CI", "").lower() in ("1", "true"):
+            pytest.fail(f"the package index is not reachable: {said[-1500:]}")
+        pytest.skip(f"the package index is not reachable: {said.strip().splitlines()[-1]}")
+    return done
+
+
+def tiny_package(
+    folder: Path, module: str, code: str, *, entry_points: Mapping[str, str] | None = None, requires: Sequence[str] = ()
+) -> Path:
+    """Write an installed-looking package (module and dist-info) into ``folder``, which goes on ``PYTHONPATH``."""
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / f"{module}.py").write_text(code, encoding="utf-8")
+    (info / "METADATA").write_text(_metadata(module.replace("_", "-"), "1.0", requires), encoding="utf-8")
+    (info / "RECORD").write_text("", encoding="utf-8")
+    if entry_points:
+        lines = "\n".join(f"{name} = {target}" for name, target in entry_points.items())
+        (info / "entry_points.txt").write_text(f"[verl.plugins]\n{lines}\n", encoding="utf-8")
+    return folder
+
+
+def tiny_wheel(folder: Path, name: str, version: str, *, requires: Sequence[str] = ()) -> Path:
+    """Write a wheel that holds one empty module, as a stand-in for a distribution no index offers."""
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
+    files = {
+        f"{module}.py": f"__version__ = {version!r}\n",
+        f"{info}/METADATA": _metadata(name, version, requires),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: wheelkit\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
+    wheel = folder / f"{module}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(path, text)
+    return wheel
+
+
+def link_stack(folder: Path) -> Path:
+    """Make a folder that holds the locked environment's packages (verl, torch, Ray ...) but none of ours.
+
+    Links only, so it costs nothing; ``.pth`` files stay behind, among them those of the editable members.
+    """
+    site = Path(pytest.__file__).resolve().parents[1]
+    folder.mkdir()
+    for entry in site.iterdir():
+        if entry.suffix != ".pth" and not entry.name.startswith(("verl_hw_", "_editable_impl_verl_hw", "__pycache__")):
+            (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+def _metadata(name: str, version: str, requires: Sequence[str]) -> str:
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    return "\n".join([*lines, *(f"Requires-Dist: {requirement}" for requirement in requires)]) + "\n"
