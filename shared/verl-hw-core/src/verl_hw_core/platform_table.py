@@ -31,7 +31,7 @@ class PlatformTable(dict[str, type[Any]]):
     def claim(self, spec: HardwareSpec, platform_cls: type[Any]) -> None:
         """Put ``platform_cls`` under every name of the vendor, ahead of all names that are not claimed."""
         for name in spec.names:
-            present = self.get(name)
+            present = super().get(name)
             if present is not None and not same_class(present, platform_cls):
                 _say_replaced(spec, name, present)
             self._owners[name] = spec

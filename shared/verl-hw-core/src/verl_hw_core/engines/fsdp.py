@@ -7,6 +7,7 @@ from typing import Any
 from verl.plugin.platform import get_platform
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
 
+from verl_hw_core.engines.attention import usable_attention
 from verl_hw_core.run_facts import record_engine
 
 
@@ -23,7 +24,8 @@ class AcceleratorFSDPMixin:
     def _build_module(self) -> Any:
         # verl declares this hook and never calls it (0.9.0, 0.9.1, main).
         get_platform().apply_model_patches(self.model_config.hf_config.model_type)
-        return super()._build_module()  # type: ignore[misc]
+        with usable_attention(self.model_config.override_config.get("attn_implementation")):
+            return super()._build_module()  # type: ignore[misc]
 
 
 class FSDPLanguageModelEngine(AcceleratorFSDPMixin, FSDPEngineWithLMHead):

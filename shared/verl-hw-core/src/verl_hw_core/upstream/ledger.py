@@ -40,8 +40,8 @@ LEDGER: tuple[LedgerRow, ...] = (
     LedgerRow(
         id="platform-singleton",
         target="verl.plugin.platform.platform_manager:_current_platform",
-        reason="Read only: a plugin that imports verl.workers while loading fixes the platform before others are asked, "
-        "which must be said.",
+        reason="Read only: a plugin that imports verl.workers while loading fixes the platform before others are "
+        "heard, which must be said.",
         versions="verl>=0.9,<0.11",
         link="https://github.com/verl-project/verl/pull/6086",
         removal="verl resolves the platform after all plugins have loaded.",
@@ -54,5 +54,14 @@ LEDGER: tuple[LedgerRow, ...] = (
         versions="verl>=0.9,<0.11",
         link="https://github.com/verl-project/verl/pull/7334",
         removal="verl offers a way to replace or remove a registered engine.",
+    ),
+    LedgerRow(
+        id="value-model-attention",
+        target="verl.utils.model:load_valuehead_model",
+        reason="It loads every value model with flash_attention_2, whatever the user set and whether or not flash_attn "
+        "is there. While one of our engines builds its model, transformers' from_pretrained is wrapped.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6119",
+        removal="load_valuehead_model takes the implementation from the model configuration.",
     ),
 )

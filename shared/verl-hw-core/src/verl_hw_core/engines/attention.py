@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Attention that the machine has: no ``flash_attn`` means sdpa, and what the user chose is obeyed.
+
+verl asks for flash_attention_2 by default, and for value models always, whatever the user set (ledger row
+``value-model-attention``). ``flash_attn`` has no wheel for most accelerators.
+"""
+
+import importlib.util
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+logger = logging.getLogger("verl_hw_core")
+
+FLASH = "flash_attention_2"
+FALLBACK = "sdpa"
+
+
+@contextmanager
+def usable_attention(requested: str | None) -> Iterator[None]:
+    """Load models inside this block with an attention implementation that works here.
+
+    Args:
+        requested: What the user set as ``attn_implementation``, or None. It is used as it is, for value models too.
+    """
+    from transformers.models.auto.auto_factory import _BaseAutoModelClass
+
+    original = vars(_BaseAutoModelClass)["from_pretrained"]
+
+    def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs["attn_implementation"] = choose(requested, kwargs.get("attn_implementation"), kwargs.get("config"))
+        return original.__get__(None, cls)(*args, **kwargs)
+
+    _BaseAutoModelClass.from_pretrained = classmethod(from_pretrained)
+    try:
+        yield
+    finally:
+        _BaseAutoModelClass.from_pretrained = original
+
+
+def choose(requested: str | None, asked: str | None, config: Any) -> str | None:
+    """Return the implementation to load a model with.
+
+    Args:
+        requested: The user's explicit choice, or None.
+        asked: What verl passes to ``from_pretrained``, or None.
+        config: The model's configuration, whose own setting counts when nothing is passed.
+    """
+    if requested is not None:
+        return requested
+    wanted = asked or getattr(config, "_attn_implementation", None)
+    if wanted == FLASH and importlib.util.find_spec("flash_attn") is None:
+        logger.warning(
+            "flash_attn is not installed: attention runs with %s. To choose, set "
+            "+model.override_config.attn_implementation=sdpa|eager",
+            FALLBACK,
+        )
+        return FALLBACK
+    return wanted

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""A plain CPU platform for verl: the reference that simulated devices are compared with. For tests only.
+
+Loaded with ``VERL_USE_EXTERNAL_MODULES=cpu_reference VERL_PLATFORM=cpu_reference``.
+"""
+
+import sys
+from contextlib import nullcontext
+from types import ModuleType
+
+import torch
+from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry
+from wrapt import register_post_import_hook
+
+KEY = "cpu_reference"
+
+
+def _device_module() -> ModuleType:
+    """torch.cpu and what verl expects of a device module beyond it."""
+    module = ModuleType("torch.cpu_reference")
+    module.__dict__.update({name: value for name, value in vars(torch.cpu).items() if not name.startswith("__")})
+    for name in ("empty_cache", "reset_peak_memory_stats"):
+        setattr(module, name, lambda *_: None)
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
+        setattr(module, name, lambda *_: 0)
+    module.mem_get_info = lambda *_: (8 << 30, 16 << 30)
+    module.get_device_name = lambda *_: "cpu"
+    module.get_rng_state = lambda *_: torch.get_rng_state()
+    module.set_rng_state = lambda state, *_: torch.set_rng_state(state)
+    return module
+
+
+@PlatformRegistry.register(platform=KEY)
+class CpuReferencePlatform(PlatformBase):
+    device_name = "cpu"
+    vendor_name = KEY
+    device_module = _device_module()
+
+    def is_available(self):
+        return True
+
+    def current_device(self):
+        return "cpu"  # verl passes it on as a torch device, where 0 would mean CUDA
+
+    def device_count(self):
+        return 1
+
+    def set_device(self, device_index):
+        return None
+
+    def synchronize(self, device_index=None):
+        return None
+
+    def manual_seed(self, seed):
+        torch.manual_seed(seed)
+
+    def manual_seed_all(self, seed):
+        torch.manual_seed(seed)
+
+    def set_allocator_settings(self, settings):
+        return None
+
+    def empty_cache(self):
+        return None
+
+    def get_device_capability(self, device_index=0):
+        return (None, None)
+
+    def communication_backend_name(self):
+        return "gloo"
+
+    def visible_devices_envvar(self):
+        return "CPU_REFERENCE_VISIBLE_DEVICES"
+
+    def nvtx_range(self, msg):
+        return nullcontext()
+
+    def profiler_start(self):
+        return None
+
+    def profiler_stop(self):
+        return None
+
+    def ray_resource_name(self):
+        return "GPU"
+
+    def ray_noset_envvars(self):
+        return []
+
+    def is_ipc_supported(self):
+        return False
+
+    def cudart(self):
+        return None
+
+
+def _register_engines(_module: ModuleType) -> None:
+    """verl's own FSDP engines, unchanged, for device cpu."""
+    import verl.utils.model
+    from transformers import AutoModelForTokenClassification
+    from verl.workers.engine.base import EngineRegistry
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
+
+    for model_type, engine in (("language_model", FSDPEngineWithLMHead), ("value_model", FSDPEngineWithValueHead)):
+        EngineRegistry.register(model_type=model_type, backend=["fsdp", "fsdp2"], device="cpu", vendor=KEY)(engine)
+
+    def load_value_model(local_path, torch_dtype, model_config, trust_remote_code):
+        """verl's own insists on flash_attention_2, which no CPU has."""
+        return AutoModelForTokenClassification.from_pretrained(
+            local_path, torch_dtype=torch_dtype, config=model_config, attn_implementation="eager"
+        )
+
+    verl.utils.model.load_valuehead_model = load_value_model
+
+
+if "verl.workers.engine" not in sys.modules:
+    register_post_import_hook(_register_engines, "verl.workers.engine")

@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny random models for the engine tests, written without importing torch."""
+
+import json
+from pathlib import Path
+
+import numpy
+from safetensors.numpy import load_file, save_file
+
+from verl_hw_core.demo.assets import write_model, write_tokenizer
+
+
+def write_language_model(folder: Path) -> None:
+    write_tokenizer(folder)
+    write_model(folder, seed=0)
+
+
+def write_value_model(folder: Path) -> None:
+    """The language model with a token-classification head: verl loads a critic without trl from that form only."""
+    write_language_model(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"architectures": ["Qwen2ForTokenClassification"], "num_labels": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = load_file(folder / "model.safetensors")
+    hidden = weights.pop("lm_head.weight").shape[1]
+    generator = numpy.random.default_rng(1)
+    weights["score.weight"] = generator.standard_normal((1, hidden), dtype=numpy.float32) * numpy.float32(0.05)
+    weights["score.bias"] = numpy.zeros(1, dtype=numpy.float32)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
