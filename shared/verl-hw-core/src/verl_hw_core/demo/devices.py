@@ -19,6 +19,9 @@ _NEEDED = {
     "tokenizers": "pip install tokenizers",
     "safetensors": "pip install safetensors",
     "pyarrow": "pip install pyarrow",
+    # verl's trainers import these two for its rollout servers and its metadata does not name them.
+    "uvicorn": "pip install uvicorn",
+    "fastapi": "pip install fastapi",
 }
 # What a surrounding torchrun or an earlier choice would tell the children.
 _NOT_INHERITED = (

@@ -19,9 +19,21 @@ _MOST_LINES = 40
 class LaunchView:
     """Progress of one launch. Use it as a context manager and call :meth:`update` often."""
 
-    def __init__(self, console: Console, title: str, *, first: int, last: int, processes: int) -> None:
-        """Show steps ``first`` to ``last`` of a launch with so many processes."""
+    def __init__(
+        self, console: Console, title: str, *, first: int, last: int, processes: int, earlier: Sequence[Step] = ()
+    ) -> None:
+        """Show a launch.
+
+        Args:
+            console: Where to show it.
+            title: What it does.
+            first: Its first step.
+            last: Its last step.
+            processes: How many training processes it has.
+            earlier: Steps of an earlier launch that this one should repeat exactly.
+        """
         self._console = console
+        self._earlier = {step.number: step for step in earlier}
         self._title = title
         self._before = first - 1
         self._total = last - self._before
@@ -54,8 +66,8 @@ class LaunchView:
         """Show what is new."""
         if len(facts) >= self._processes and not self._platform_shown:
             self._platform_shown = True
-            for fact in facts:
-                self._console.print(f"  {describe_fact(fact)}", highlight=False)
+            for line in describe_facts(facts):
+                self._print(line)
             self._progress.update(self._task, description=f"{self._title}: training")
         for step in steps[self._shown_steps :]:
             self._show(step)
@@ -65,20 +77,35 @@ class LaunchView:
     def _show(self, step: Step) -> None:
         done = step.number - self._before
         if done in (1, self._total) or done % math.ceil(self._total / _MOST_LINES) == 0:
-            held_out = "" if step.held_out_loss is None else f"  held-out loss {step.held_out_loss:.4f}"
             width = len(str(self._before + self._total))
-            self._console.print(
-                f"  step {step.number:>{width}}  loss {step.loss:.4f}  grad norm {step.grad_norm:.4f}{held_out}",
-                highlight=False,
+            self._print(
+                f"step {step.number:>{width}}  loss {step.loss:.4f}  grad norm {step.grad_norm:.4f}{self._compared(step)}"
             )
 
+    def _compared(self, step: Step) -> str:
+        if not self._earlier:
+            return ""
+        earlier = self._earlier.get(step.number)
+        equal = earlier is not None and (earlier.loss, earlier.grad_norm) == (step.loss, step.grad_norm)
+        return "  equal" if equal else "  DIFFERENT"
 
-def describe_fact(fact: Mapping[str, Any]) -> str:
-    """One line about what a training process says it runs on."""
-    engine = str(fact.get("engine")).rpartition(".")[2]
-    origin = "simulated" if fact.get("simulator") else "real"
-    text = (
-        f"rank {fact.get('rank')}: platform {fact.get('platform')}, {origin} device {fact.get('parameter_device')}, "
-        f"{engine} ({fact.get('strategy')}), collectives {fact.get('ccl_backend')}, torch {fact.get('torch')}"
-    )
-    return escape(text)
+    def _print(self, line: str) -> None:
+        self._console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+
+
+def describe_facts(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what the training processes ran on: a line for each different stack, naming the ranks and devices."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for fact in facts:
+        engine = str(fact.get("engine")).rpartition(".")[2]
+        stack = (
+            f"platform {fact.get('platform')}, engine {engine} ({fact.get('strategy')}), "
+            f"collectives {fact.get('ccl_backend')}, torch {fact.get('torch')}"
+        )
+        groups.setdefault(stack, []).append(fact)
+    lines = []
+    for stack, members in groups.items():
+        kind = "simulated device" if any(fact.get("simulator") for fact in members) else "device"
+        lines.append(stack)
+        lines += [f"rank {fact.get('rank')} on {kind} {fact.get('parameter_device')}" for fact in members]
+    return lines

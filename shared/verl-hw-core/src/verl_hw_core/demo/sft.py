@@ -3,7 +3,7 @@
 """The SFT demo: verl's unmodified trainer under torchrun, a checkpoint in the middle, and an exact resume from it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,14 +56,14 @@ def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
     start = time.monotonic()
     require_components(simulated=not demo.real)
     workspace = open_workspace(demo.spec.key, demo.output)
-    console.print(f"Outputs: {escape(str(workspace.root))}", highlight=False)
+    console.print(f"Outputs: {escape(str(workspace.root))}", highlight=False, soft_wrap=True)
     settings = demo.settings
     environment = base_environment() | _device_environment(demo, console)
     _build_assets(settings, workspace, console)
 
-    whole = _launch(settings, workspace, workspace.whole, environment, None, console)
-    checkpoint = workspace.whole.checkpoints / f"global_step_{settings.resume_from}"
-    resumed = _launch(settings, workspace, workspace.resumed, environment, checkpoint, console)
+    launcher = _Launcher(settings=settings, workspace=workspace, environment=environment, console=console)
+    whole = launcher.train()
+    resumed = launcher.resume(whole)
 
     verdict = Verdict(
         spec=demo.spec,
@@ -100,48 +100,59 @@ def _build_assets(settings: SftSettings, workspace: Workspace, console: Console)
         f'"{escape(example.question)}" "{escape(example.answer)}"\n'
         f"Model: Qwen2 with random weights, {parameters:,} parameters, byte-level tokenizer",
         highlight=False,
+        soft_wrap=True,
     )
 
 
-def _launch(
-    settings: SftSettings,
-    workspace: Workspace,
-    run: RunFolder,
-    environment: Mapping[str, str],
-    checkpoint: Path | None,
-    console: Console,
-) -> list[Step]:
-    """Run the trainer once, from the start or from a checkpoint, and return the steps it logged."""
-    run.root.mkdir()
-    first = 1 if checkpoint is None else settings.resume_from + 1
-    title = (
-        f"Training {settings.steps} steps, checkpoint at step {settings.resume_from}"
-        if checkpoint is None
-        else f"Resuming in new processes from the checkpoint of step {settings.resume_from}, other initial weights"
-    )
-    view = LaunchView(console, title, first=first, last=settings.steps, processes=settings.processes)
+@dataclass(frozen=True, kw_only=True)
+class _Launcher:
+    """Runs verl's trainer twice: from the start, then from the checkpoint of the first run."""
 
-    def watch() -> tuple[int, int, int]:
-        facts, steps = read_facts(run.facts), read_steps(run.metrics)
-        view.update(facts, steps)
-        return len(facts), len(steps), _log_size(run)
+    settings: SftSettings
+    workspace: Workspace
+    environment: Mapping[str, str]
+    console: Console
 
-    with view:
-        code = run_launcher(
-            launch_command(settings, run, overrides(settings, workspace, run, checkpoint)),
-            environment={
-                **environment,
-                "VERL_FILE_LOGGER_PATH": str(run.metrics),
-                RUN_FACTS_ENV: str(run.facts),
-            },
-            folder=workspace.root,
-            log=run.launcher_log,
-            watch=watch,
-            stall_seconds=STALL_SECONDS,
-        )
-    if code != 0:
-        raise TrainingFailedError(f"training failed: {explain(run.launcher_log, run.rank_logs, code)}")
-    return read_steps(run.metrics)
+    def train(self) -> list[Step]:
+        """Train all steps, with a checkpoint in the middle, and return them."""
+        title = f"Training {self.settings.steps} steps, checkpoint at step {self.settings.resume_from}"
+        return self._launch(self.workspace.whole, None, self._view(title, first=1))
+
+    def resume(self, whole: Sequence[Step]) -> list[Step]:
+        """Train the second half again in new processes, from the checkpoint alone, and return its steps."""
+        step = self.settings.resume_from
+        checkpoint = self.workspace.whole.checkpoints / f"global_step_{step}"
+        if not checkpoint.is_dir():
+            raise TrainingFailedError(f"the training left no checkpoint of step {step} in {checkpoint.parent}")
+        title = f"Resuming from the checkpoint of step {step}, in new processes with other initial weights"
+        return self._launch(self.workspace.resumed, checkpoint, self._view(title, first=step + 1, earlier=whole))
+
+    def _view(self, title: str, *, first: int, earlier: Sequence[Step] = ()) -> LaunchView:
+        last, processes = self.settings.steps, self.settings.processes
+        return LaunchView(self.console, title, first=first, last=last, processes=processes, earlier=earlier)
+
+    def _launch(self, run: RunFolder, checkpoint: Path | None, view: LaunchView) -> list[Step]:
+        run.root.mkdir()
+
+        def watch() -> tuple[int, int, int]:
+            facts, steps = read_facts(run.facts), read_steps(run.metrics)
+            view.update(facts, steps)
+            return len(facts), len(steps), _log_size(run)
+
+        options = overrides(self.settings, self.workspace, run, checkpoint)
+        recording = {"VERL_FILE_LOGGER_PATH": str(run.metrics), RUN_FACTS_ENV: str(run.facts)}
+        with view:
+            code = run_launcher(
+                launch_command(self.settings, run, options),
+                environment={**self.environment, **recording},
+                folder=self.workspace.root,
+                log=run.launcher_log,
+                watch=watch,
+                stall_seconds=STALL_SECONDS,
+            )
+        if code != 0:
+            raise TrainingFailedError(f"training failed: {explain(run.launcher_log, run.rank_logs, code)}")
+        return read_steps(run.metrics)
 
 
 def _log_size(run: RunFolder) -> int:

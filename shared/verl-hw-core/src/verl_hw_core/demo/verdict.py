@@ -103,6 +103,7 @@ def print_summary(verdict: Verdict, console: Console) -> None:
             f"The device was [bold]simulated[/] on this machine's CPU: verl's own code ran, on torch device "
             f"'{verdict.spec.device_name}'. Speed, kernels and numerics of real hardware are not shown.",
             highlight=False,
+            soft_wrap=True,
         )
 
 
