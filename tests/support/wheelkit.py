@@ -77,10 +77,10 @@ def ask(script: str, *, python: Path | str = sys.executable, env: Mapping[str, s
 
 
 def from_index(
-    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None
+    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that needs the package index: without an index the test is skipped, in CI it fails."""
-    done = run(command, env=env, check=False)
+    done = run(command, env=env, cwd=cwd, check=False)
     said = done.stdout + done.stderr
     if done.returncode != 0 and _UNREACHABLE.search(said):
         if os.environ.get("CI", "").lower() in ("1", "true"):

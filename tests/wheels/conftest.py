@@ -9,7 +9,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from wheelkit import ROOT, clean_env, from_index, uv
+from wheelkit import ROOT, from_index, uv
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def members() -> list[str]:
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a wheel and an sdist of every member; each wheel was built from its sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [uv(), "build", "--all-packages", "--no-sources", "--out-dir", folder, ROOT]
-    done = from_index(command, env=clean_env())
+    # In the root, whose build constraints count then.
+    done = from_index([uv(), "build", "--all-packages", "--no-sources", "--out-dir", folder], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return folder
 
