@@ -9,7 +9,8 @@ values mean:
 - empty or blank, or ``-1`` alone (the usual way to write "none"): no device;
 - ``2,5``: these devices in the runtime's order, see ``HardwareSpec.mask_order``; blanks around an entry are ignored;
 - ``GPU-abc``: a device by its uuid, kept as written (only where the order of the mask is the runtime's order);
-- ``0.1``: a part of card 0 (only with ``HardwareSpec.subdevice_mask``).
+- ``0.1``: a part of card 0 (only with ``HardwareSpec.subdevice_mask``). Under the COMPOSITE device hierarchy all listed
+  parts of a card form one device, otherwise each is a device.
 
 Anything else is an error, also where a runtime would quietly stop reading or drop the entry: the run would go on with
 fewer devices than the user asked for, or with others.
@@ -28,13 +29,14 @@ from typing import Literal
 from verl_hw_core.errors import VisibleDevicesError
 from verl_hw_core.hardware import HardwareSpec, MaskOrder
 
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 HIERARCHY_ENVVAR = "ZE_FLAT_DEVICE_HIERARCHY"
 """Level Zero: whether a mask entry like "0.1" is a part of a device (COMPOSITE) or a device of its own."""
 
 Numbering = Literal["auto", "relative", "physical"]
 
-_NUMBER = re.compile(r"[0-9]+")
-_SUBDEVICE = re.compile(r"[0-9]+\.[0-9]+")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_SUBDEVICE = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
 _UUID = re.compile(r"[A-Za-z]+-[A-Za-z0-9][A-Za-z0-9./_-]*")
 
 
@@ -93,9 +95,10 @@ def local_ordinal(mask: Mask, physical: str | int) -> int:
     wanted = _canonical(str(physical))
     if mask.entries is None and _NUMBER.fullmatch(wanted):
         return int(wanted)
-    if mask.entries is None or wanted not in mask.entries:
+    entry = _entry_of(mask, wanted)
+    if mask.entries is None or entry is None:
         raise VisibleDevicesError(f"Device {wanted!r} is not visible: {_describe(mask)}")
-    return mask.entries.index(wanted)
+    return mask.entries.index(entry)
 
 
 def select(mask: Mask, ids: Sequence[str | int], numbering: Numbering = "auto") -> Mask:
@@ -116,11 +119,9 @@ def select(mask: Mask, ids: Sequence[str | int], numbering: Numbering = "auto") 
         VisibleDevicesError: An id is not on this node, two ids mean the same device, or the numbering is ambiguous.
     """
     wanted = [_canonical(str(item)) for item in ids]
-    if len(set(wanted)) < len(wanted):
-        raise VisibleDevicesError(f"Device ids {wanted} name the same device twice; {_describe(mask)}")
     physical = _select_physical(mask, wanted) if numbering != "relative" else None
     relative = _select_relative(mask, wanted) if numbering != "physical" else None
-    if physical is not None and relative is not None and physical != relative:
+    if physical is not None and relative is not None and set(physical) != set(relative):
         raise VisibleDevicesError(
             f"Device ids {wanted} can mean the devices {physical} (physical ids) or {relative} (counted within the"
             f' mask): {_describe(mask)}. Say which with numbering="physical" or numbering="relative"'
@@ -128,6 +129,8 @@ def select(mask: Mask, ids: Sequence[str | int], numbering: Numbering = "auto") 
     chosen = physical if physical is not None else relative
     if chosen is None:
         raise VisibleDevicesError(f"Device ids {wanted} are not all on this node: {_describe(mask)}")
+    if len(set(chosen)) < len(chosen):
+        raise VisibleDevicesError(f"Device ids {wanted} name the same device twice: {_describe(mask)}")
     if mask.order == "ascending":
         chosen = sorted(chosen, key=_sort_key)
     return Mask(mask.source, tuple(chosen), mask.order)
@@ -167,7 +170,8 @@ def device_uuid(
     """
     card = physical_id(read_mask(spec, environ), ordinal)
     # "+" occurs in no entry, so different entries stay different.
-    return f"{spec.key.upper()}-{host_id or _host_id()}-{card.replace(',', '+').replace('/', '+')}"
+    host = re.sub(r"[^A-Za-z0-9.-]", "_", host_id) if host_id else _host_id()
+    return f"{spec.key.upper()}-{host}-{card.replace(',', '+').replace('/', '+')}"
 
 
 def _parse(spec: HardwareSpec, name: str, value: str, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -229,10 +233,18 @@ def _sort_key(entry: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(int(number) for number in part.split(".")) for part in entry.split(","))
 
 
-def _select_physical(mask: Mask, wanted: Sequence[str]) -> list[str] | None:
+def _entry_of(mask: Mask, wanted: str) -> str | None:
+    """The entry that exposes a physical device; a part of a device that was joined from parts means that device."""
     if mask.entries is None:
-        return list(wanted) if all(_NUMBER.fullmatch(item) or _UUID.fullmatch(item) for item in wanted) else None
-    return list(wanted) if all(item in mask.entries for item in wanted) else None
+        by_uuid = mask.order == "as_listed" and _UUID.fullmatch(wanted)
+        return wanted if by_uuid or _NUMBER.fullmatch(wanted) else None
+    return next((entry for entry in mask.entries if wanted == entry or wanted in entry.split(",")), None)
+
+
+def _select_physical(mask: Mask, wanted: Sequence[str]) -> list[str] | None:
+    found = [_entry_of(mask, item) for item in wanted]
+    known = [entry for entry in found if entry is not None]
+    return known if len(known) == len(found) else None
 
 
 def _select_relative(mask: Mask, wanted: Sequence[str]) -> list[str] | None:
@@ -254,7 +266,7 @@ def _describe(mask: Mask) -> str:
 
 def _host_id() -> str:
     try:
-        source = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        source = Path(BOOT_ID_FILE).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         source = f"{socket.gethostname()} {uuid.getnode()}"
     return sha256(source.encode()).hexdigest()[:12]

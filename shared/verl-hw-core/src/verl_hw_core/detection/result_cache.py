@@ -75,7 +75,10 @@ class ResultCache:
         try:
             yield True
         finally:
-            lock.release()
+            try:
+                lock.release()
+            except _FAILURES as error:
+                logger.debug("The lock of the probe results was not given back: %s", error)
 
     def _entries(self) -> dict[str, tuple[ToolResult, float]]:
         try:

@@ -16,8 +16,10 @@ from verl_hw_core.hardware import HardwareSpec, SmiTool
 
 _COMMON_FOLDERS = ("/usr/bin", "/usr/local/bin")
 # Parts of the time that is left: who runs the tools must be done before those who wait for it give up.
-_RUN_SHARE = 0.85
-_WAIT_SHARE = 0.9
+_RUN_SHARE = 0.8
+_WAIT_SHARE = 0.95
+# What a process that waited in vain (the holder of the lock is stuck) still gives the tools.
+_LEAST_SECONDS = 0.25
 
 _results: dict[str, ToolResult] = {}
 
@@ -45,12 +47,8 @@ def smi(specs: Sequence[HardwareSpec], root: Path, end: float, *, thorough: bool
     """
     places = {tool: _find(tool, root) for spec in specs for tool in spec.traces.smi}
     calls = [place.call for tool, place in places.items() if place.call and (thorough or tool.identifies_vendor)]
-    started = time.monotonic()
     results = _ask_all(calls, root, end, _environment(specs))
-    seconds = time.monotonic() - started
-    return {
-        spec.key: tuple(_evidence(tool, places[tool], results, seconds) for tool in spec.traces.smi) for spec in specs
-    }
+    return {spec.key: tuple(_evidence(tool, places[tool], results) for tool in spec.traces.smi) for spec in specs}
 
 
 def forget_results() -> None:
@@ -58,7 +56,7 @@ def forget_results() -> None:
     _results.clear()
 
 
-def _evidence(tool: SmiTool, place: _Place, results: Mapping[ToolCall, ToolResult], seconds: float) -> Evidence:
+def _evidence(tool: SmiTool, place: _Place, results: Mapping[ToolCall, ToolResult]) -> Evidence:
     kind = "smi" if tool.identifies_vendor else "smi_hint"
     if place.call is None:
         if place.blocked is not None:
@@ -68,19 +66,26 @@ def _evidence(tool: SmiTool, place: _Place, results: Mapping[ToolCall, ToolResul
     if result is None:
         why = f"{place.call.path} is there; not run, because another vendor has a tool of that name"
         return Evidence(kind, Verdict.UNKNOWN, why)
-    return Evidence(kind, Verdict.PRESENT if result.answered else Verdict.UNKNOWN, result.why, seconds)
+    return Evidence(kind, Verdict.PRESENT if result.answered else Verdict.UNKNOWN, result.why, result.seconds)
 
 
 def _find(tool: SmiTool, root: Path) -> _Place:
     blocked = None
     for folder in _folders(tool, root):
         file = folder / tool.command
-        if not file.is_file():
+        if not _is_file(file):
             continue
         if os.access(file, os.X_OK):
             return _Place(ToolCall(str(file), tool.args))
         blocked = blocked or str(file)
     return _Place(blocked=blocked)
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:
+        return False  # a folder of another user on PATH, as the superuser's after "su"
 
 
 def _folders(tool: SmiTool, root: Path) -> Iterator[Path]:
@@ -119,7 +124,8 @@ def _shared_results(keys: Mapping[ToolCall, str], end: float, environment: Mappi
         known = _known(cache, keys)  # another process may have run the tools while this one waited
         missing = {call: key for call, key in keys.items() if key not in known}
         if missing:
-            fresh = _run(missing, _part(end, _RUN_SHARE) if is_held else end, environment)
+            run_end = _part(end, _RUN_SHARE) if is_held else max(end, time.monotonic() + _LEAST_SECONDS)
+            fresh = _run(missing, run_end, environment)
             if is_held:
                 cache.store(fresh)
             known.update(fresh)

@@ -33,10 +33,12 @@ class ToolResult:
     Attributes:
         answered: Whether the tool exited with status 0 in time. If not, nothing is known.
         why: How it ended, for people.
+        seconds: How long it ran.
     """
 
     answered: bool
     why: str
+    seconds: float = 0.0
 
 
 def run_all(calls: Sequence[ToolCall], end: float, environment: Mapping[str, str]) -> dict[ToolCall, ToolResult]:
@@ -108,12 +110,13 @@ class _RunningTool:
         else:
             how = f"was ended by signal {status.si_status}"
         answered = status.si_code == os.CLD_EXITED and status.si_status == 0
-        return ToolResult(answered, f"{self._name} {how} after {seconds:.2f} s{self._quote()}")
+        return ToolResult(answered, f"{self._name} {how} after {seconds:.2f} s{self._quote()}", seconds)
 
     def late(self) -> ToolResult:
         """Returns the result of a tool that was still running at the deadline."""
         seconds = time.monotonic() - self._started
-        return ToolResult(False, f"{self._name} gave no answer in {seconds:.1f} s and was ended{self._quote()}")
+        why = f"{self._name} gave no answer in {seconds:.1f} s and was ended{self._quote()}"
+        return ToolResult(False, why, seconds)
 
     def kill(self) -> None:
         """Kills the whole group, the leader's own children included."""
