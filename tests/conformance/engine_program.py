@@ -128,6 +128,29 @@ def devices(engine) -> dict[str, str]:
     return {"parameters": next(engine.module.parameters()).device.type, "optimizer": ",".join(sorted(moments))}
 
 
+class AskedModule:
+    """The device module as verl gets it, noting every name that verl asks for in vain."""
+
+    def __init__(self, module):
+        self._module = module
+        self.missing = set()
+
+    def __getattr__(self, name: str):
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            self.missing.add(name)
+            raise
+
+
+def watch_device_module() -> AskedModule:
+    """Put the watcher between verl and the device module; torch itself keeps the real one."""
+    platform = get_platform()
+    watcher = AskedModule(platform.device_module)
+    type(platform).device_module = property(lambda _: watcher)
+    return watcher
+
+
 def run_combination(models: Path, out: Path, strategy: str, model_type: str) -> dict:
     torch.manual_seed(0)
     name = get_platform().device_name
@@ -173,6 +196,7 @@ def run_rank(rank: int, world_size: int, models: Path, out: Path) -> None:
         rank=rank,
         world_size=world_size,
     )
+    watcher = watch_device_module()
     results = {}
     try:
         for strategy, model_type in combinations(platform.device_name):
@@ -180,7 +204,7 @@ def run_rank(rank: int, world_size: int, models: Path, out: Path) -> None:
     except Exception:
         (out / f"error-{world_size}-{rank}.txt").write_text(traceback.format_exc())
         raise
-    result = {"platform": platform.vendor_name, "results": results}
+    result = {"platform": platform.vendor_name, "missing": sorted(watcher.missing), "results": results}
     (out / f"result-{world_size}-{rank}.json").write_text(json.dumps(result))
     dist.barrier()
     dist.destroy_process_group()

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""verl's own FSDP engines on simulated devices give the numbers of plain CPU over gloo.
+
+One program run a platform: it imports verl once and forks 2, then 3 ranks, each of which goes through every strategy
+and model type. See engine_program.py for what a rank does.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_models import write_language_model, write_value_model
+from verl_hw_sim import simulated_environment
+
+HERE = Path(__file__).parent
+WORLD_SIZES = (2, 3)
+VENDORS = {"cambricon": "mlu", "enflame": "gcu", "intel": "xpu", "metax": "cuda"}
+DEADLINE_S = 600
+
+
+def run_program(models: Path, out: Path, environment: dict[str, str]) -> dict[int, list[dict]]:
+    """Run the program and return what each rank wrote, by world size."""
+    out.mkdir()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("VERL_", "RAY_"))}
+    log = out / "log.txt"
+    with log.open("w") as stream:
+        finished = subprocess.run(
+            [sys.executable, str(HERE / "engine_program.py"), str(models), str(out), *map(str, WORLD_SIZES)],
+            env={**inherited, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(HERE), **environment},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))
+    assert finished.returncode == 0, errors or log.read_text()[-3000:]
+    return {
+        size: [json.loads((out / f"result-{size}-{rank}.json").read_text()) for rank in range(size)]
+        for size in WORLD_SIZES
+    }
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    write_language_model(folder / "language_model")
+    write_value_model(folder / "value_model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reference(models, tmp_path_factory):
+    """The same program on a plain CPU platform, with verl's own engines and none of ours."""
+    environment = {
+        "VERL_PLATFORM": "cpu_reference",
+        "VERL_USE_EXTERNAL_MODULES": "cpu_reference",
+        "VERL_USE_EXTERNAL_PLUGINS": "none",
+    }
+    return run_program(models, tmp_path_factory.mktemp("reference") / "out", environment)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "cambricon",
+        "enflame",
+        "intel",
+        pytest.param("metax", marks=pytest.mark.slow),
+    ],
+)
+def simulated(request, models, tmp_path_factory):
+    """The vendor's key and what its ranks wrote; verl finds the platform by itself."""
+    if request.param == "metax":
+        skip_without_cpu_torch()
+    out = tmp_path_factory.mktemp(request.param) / "out"
+    return request.param, run_program(models, out, simulated_environment(request.param, max(WORLD_SIZES)))
+
+
+def skip_without_cpu_torch() -> None:
+    from importlib import metadata
+
+    if not metadata.version("torch").endswith("+cpu"):
+        pytest.skip("the simulated cuda device of MetaX needs a CPU-only build of torch")
+
+
+def every_rank(simulated, reference):
+    """Yield (combination, rank's result, the CPU result of the same world size, rank and model type)."""
+    _, runs = simulated
+    for size, ranks in runs.items():
+        for rank, written in enumerate(ranks):
+            for combination, result in written["results"].items():
+                model_type = combination.split("-")[1]
+                yield combination, result, reference[size][rank]["results"][f"fsdp2-{model_type}"]
+
+
+def test_platform_engine_and_device_are_the_vendors(simulated):
+    key, runs = simulated
+    for ranks in runs.values():
+        for rank, written in enumerate(ranks):
+            assert written["platform"] == key
+            for combination, result in written["results"].items():
+                head = "ValueHead" if "value" in combination else "LMHead"
+                assert result["engine"] == f"{key.capitalize()}FSDPEngineWith{head}"
+                assert result["parameter"] == f"{VENDORS[key]}:{rank}"
+
+
+def test_fsdp2_equals_cpu(simulated, reference):
+    compared = 0
+    for combination, result, expected in every_rank(simulated, reference):
+        if combination.startswith("fsdp2"):
+            assert result["inferred"] == pytest.approx(expected["inferred"], rel=1e-9, abs=0)
+            for step, expected_step in zip(
+                [*result["steps"], result["after_save"]], [*expected["steps"], expected["after_save"]], strict=True
+            ):
+                assert step == pytest.approx(expected_step, rel=1e-9, abs=0)
+            compared += 1
+    assert compared == 2 * sum(WORLD_SIZES)
+
+
+def test_fsdp1_agrees_with_fsdp2_on_cpu(simulated, reference):
+    """verl's FSDP1 set-up refuses a CPU, so the reference is FSDP2: the same mathematics in another order of sums."""
+    for combination, result, expected in every_rank(simulated, reference):
+        if combination.startswith("fsdp-"):
+            assert result["inferred"] == pytest.approx(expected["inferred"], rel=1e-5)
+            for step, expected_step in zip(result["steps"], expected["steps"], strict=True):
+                assert step == pytest.approx(expected_step, rel=1e-4)
+
+
+def test_exported_parameters_are_the_references(simulated, reference):
+    for combination, result, expected in every_rank(simulated, reference):
+        assert result["exported"].keys() == expected["exported"].keys()
+        tolerance = 1e-9 if combination.startswith("fsdp2") else 1e-3
+        for name, sums in expected["exported"].items():
+            assert result["exported"][name][1] == pytest.approx(sums[1], rel=tolerance), name
+
+
+def test_offload_moves_everything_there_and_back(simulated, reference):
+    key, _ = simulated
+    for _, result, _ in every_rank(simulated, reference):
+        assert result["offloaded"] == {"parameters": "cpu", "optimizer": "cpu"}
+        assert result["loaded"] == {"parameters": VENDORS[key], "optimizer": VENDORS[key]}
+
+
+def test_checkpoint_restores_and_replays_exactly(simulated, reference):
+    for combination, result, _ in every_rank(simulated, reference):
+        assert result["restored"], combination
+        assert result["replayed"], combination
+
+
+def test_verl_missed_no_name_in_the_device_module(simulated):
+    _, runs = simulated
+    for ranks in runs.values():
+        for written in ranks:
+            assert written["missing"] == []
