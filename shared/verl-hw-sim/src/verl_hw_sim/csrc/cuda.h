@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The verl-hw authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only for the CUDA key (MetaX), and only on a torch built without CUDA: with one, torch has kernels of its own.
+#pragma once
+
+#include "hooks.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+
+namespace sim {
+
+class CudaHooks final : public Hooks<at::CUDAHooksInterface> {
+ public:
+  bool hasCUDA() const override {
+    return true;
+  }
+  DeviceIndex current_device() const override {
+    return current_ordinal;
+  }
+  int getNumGPUs() const override {
+    return sim::device_count();
+  }
+  void deviceSynchronize(DeviceIndex) const override {}
+  c10::Allocator* getCUDADeviceAllocator() const override {
+    return allocator();
+  }
+};
+
+// getCUDAHooks() made its object during `import torch`, before we could register ours, and keeps it for good. The
+// object has no data members: exchange its virtual table.
+inline void replace_cached_cuda_hooks() {
+  static_assert(sizeof(CudaHooks) == sizeof(void*), "the hooks must have no data members");
+  auto* cached = const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks());
+  static auto* ours = new CudaHooks();
+  std::memcpy(static_cast<void*>(cached), static_cast<void*>(ours), sizeof(void*));
+}
+
+}  // namespace sim
