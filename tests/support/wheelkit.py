@@ -11,6 +11,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,73 @@ def run(
     return done
 
 
-def ask(script: str, *, python: Path | str = sys.executable, env: Mapping[str, str] | None = None) -> Any:
-    """Run a script in a fresh interpreter and return what it printed as JSON on its last line.
+# Begins every child that looks at verl: says which plugins would be found, and what `import verl` left behind.
+SURVEY = """
+import json, sys
+def platforms():
+    from verl.plugin.platform.platform_manager import PlatformRegistry
+    return {name: PlatformRegistry.get(name).__module__ for name in PlatformRegistry.registered_names()}
+def engines():
+    from verl.workers.engine.base import EngineRegistry
+    return sorted(
+        [key[1], key[0], model, backend, cls.__module__]
+        for model, backends in EngineRegistry._engines.items()
+        for backend, keys in backends.items()
+        for key, cls in keys.items() if isinstance(key, tuple)
+    )
+def frozen():
+    from verl.plugin.platform import platform_manager
+    return platform_manager._current_platform is not None
+def workers():
+    return sorted(name for name in sys.modules if name.startswith("verl.workers"))
+def problems():
+    from verl_hw_core import load_report
+    return [[one.wheel, one.stage, one.message, one.traceback] for one in load_report.problems()]
+def answer(**what):
+    print(json.dumps(what))
+"""
 
-    The whole standard error comes with it, under the key ``stderr``.
+
+def our_engines(*vendors: str) -> set[tuple[str, ...]]:
+    """What :data:`SURVEY`'s ``engines()`` holds, as tuples, for vendors whose wheels registered all that they have."""
+    return {
+        (vendor, VENDORS[vendor], model, backend, f"verl_hw_{vendor}.engines")
+        for vendor in vendors
+        for model in ("language_model", "value_model")
+        for backend in ("fsdp", "fsdp2")
+    }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a child said: its JSON answer, and everything on its standard error."""
+
+    data: dict[str, Any]
+    stderr: str
+
+    def __getitem__(self, name: str) -> Any:
+        return self.data[name]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Lines that came from the core's logger, the only one that names our wheels first."""
+        return [line for line in self.stderr.splitlines() if line.startswith("WARNING") and ":verl-hw-" in line]
+
+
+def survey(
+    script: str, *, first: Sequence[Path] = (), last: Sequence[Path] = (), env: Mapping[str, str] | None = None
+) -> Answer:
+    """Run a script after :data:`SURVEY` in a fresh interpreter; it must end in ``answer(name=value, ...)``.
+
+    Args:
+        script: The child's code.
+        first: Folders put before everything on ``sys.path``, so that their plugins load before ours.
+        last: Folders put after everything, so that their plugins load after ours.
+        env: Further environment variables.
     """
-    done = run([python, "-c", script], env=env)
-    answer = json.loads(done.stdout.strip().splitlines()[-1])
-    answer["stderr"] = done.stderr
-    return answer
+    path = f"import sys\nsys.path[:0] = {[str(one) for one in first]!r}\nsys.path += {[str(one) for one in last]!r}\n"
+    done = run([sys.executable, "-c", path + SURVEY + script], env=clean_env(**(env or {})))
+    return Answer(json.loads(done.stdout.strip().splitlines()[-1]), done.stderr)
 
 
 def from_index(
