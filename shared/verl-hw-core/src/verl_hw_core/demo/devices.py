@@ -4,10 +4,14 @@
 
 import importlib
 import os
+import re
+import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from verl_hw_core.demo.failure import relevant_lines
+from verl_hw_core.demo.processes import run_launcher
 from verl_hw_core.errors import MissingComponentError
 from verl_hw_core.hardware import HardwareSpec
 
@@ -38,6 +42,9 @@ _QUIET_AND_OFFLINE = {
     "PYTHONWARNINGS": "ignore",
     "OMP_NUM_THREADS": "1",
 }
+_LONGEST_BUILD_SECONDS = 900.0
+# The simulator's own error, which says what to do; torch wraps it in one that does not.
+_SIMULATOR_ERROR = re.compile(r"^verl_hw_sim\.errors\.\w+: (?P<reason>.+?)(?:^\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def require_components(simulated: bool) -> None:
@@ -65,14 +72,40 @@ def base_environment(inherited: Mapping[str, str] | None = None) -> dict[str, st
 
 
 def simulated_device(spec: HardwareSpec, devices: int) -> dict[str, str]:
-    """What a launch needs in its environment to get simulated devices; builds the simulator when that is due.
+    """What a launch needs in its environment to get simulated devices.
 
     Raises:
-        MissingComponentError: The simulator cannot be built here, as without a C++ compiler.
+        MissingComponentError: The simulator does not know this vendor.
     """
     simulator = importlib.import_module("verl_hw_sim")
-    environment: dict[str, str] = simulator.simulated_environment(spec.key, devices)
-    return environment
+    simulator_error: type[Exception] = importlib.import_module("verl_hw_sim.errors").SimulatorError
+    try:
+        return dict(simulator.simulated_environment(spec.key, devices))
+    except simulator_error as error:
+        raise MissingComponentError(
+            f"{spec.display_name} cannot be simulated: {error} On a machine that has the hardware, use --real."
+        ) from error
+
+
+def prepare_simulator(environment: Mapping[str, str], folder: Path, log: Path) -> None:
+    """Start a simulated device once, in a process of its own, so that what must be compiled is compiled now.
+
+    Raises:
+        MissingComponentError: It does not start, as without a C++ compiler.
+    """
+    code = run_launcher(
+        [sys.executable, "-c", "import torch"],
+        environment=environment,
+        folder=folder,
+        log=log,
+        watch=lambda: None,
+        stall_seconds=_LONGEST_BUILD_SECONDS,
+    )
+    if code != 0:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        said = _SIMULATOR_ERROR.search(text)
+        reason = said["reason"].strip() if said else "\n".join(relevant_lines(text))
+        raise MissingComponentError(f"the simulated device does not start: {reason}\nfull log: {log}")
 
 
 def real_device(spec: HardwareSpec) -> dict[str, str]:

@@ -11,6 +11,7 @@ import re
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from verl_hw_core.errors import DemoDataError
@@ -18,7 +19,7 @@ from verl_hw_core.errors import DemoDataError
 LONGEST_PAIR = 160
 """Characters of a question and its answer together: one byte is one token, so this bounds a sequence's length."""
 
-_PER_MODULE = 24  # so that a few large modules do not make up the whole set
+_PER_MODULE = 40  # so that a few large modules do not make up the whole set
 _SHORTEST_ANSWER = 16
 _NOT_LIBRARY = frozenset(
     {"__pycache__", "config", "ensurepip", "idlelib", "lib2to3", "site-packages", "dist-packages", "test", "tests"}
@@ -52,14 +53,13 @@ def collect_pairs(count: int, seed: int, library: Path | None = None) -> list[Pa
     shuffle = random.Random(seed)  # noqa: S311 - a reproducible order, no secret
     files = _sources(root)
     shuffle.shuffle(files)
-    pairs: list[Pair] = []
-    answers: set[str] = set()
+    by_answer: dict[str, Pair] = {}  # overridden methods repeat their docstrings: each answer once
     for path in files:
-        fresh = [pair for pair in _pairs_of(path, root) if pair.answer not in answers][:_PER_MODULE]
-        answers.update(pair.answer for pair in fresh)
-        pairs += fresh
-        if len(pairs) >= count:
+        for pair in islice(_pairs_of(path, root), _PER_MODULE):
+            by_answer.setdefault(pair.answer, pair)
+        if len(by_answer) >= count:
             break
+    pairs = list(by_answer.values())
     if len(pairs) < count:
         raise DemoDataError(
             f"the demo needs {count} questions from the docstrings below {root}, found {len(pairs)}: "

@@ -77,10 +77,9 @@ class LaunchView:
     def _show(self, step: Step) -> None:
         done = step.number - self._before
         if done in (1, self._total) or done % math.ceil(self._total / _MOST_LINES) == 0:
-            width = len(str(self._before + self._total))
-            self._print(
-                f"step {step.number:>{width}}  loss {step.loss:.4f}  grad norm {step.grad_norm:.4f}{self._compared(step)}"
-            )
+            number = f"{step.number:>{len(str(self._before + self._total))}}"
+            line = f"step {number}  loss {step.loss:.4f}  grad norm {step.grad_norm:.4f}"
+            self._print(line + self._compared(step))
 
     def _compared(self, step: Step) -> str:
         if not self._earlier:

@@ -11,7 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from verl_hw_core.demo.assets import write_assets
-from verl_hw_core.demo.devices import base_environment, real_device, require_components, simulated_device
+from verl_hw_core.demo.devices import (
+    base_environment,
+    prepare_simulator,
+    real_device,
+    require_components,
+    simulated_device,
+)
 from verl_hw_core.demo.failure import explain
 from verl_hw_core.demo.metrics import Step, compare_resumed, read_steps
 from verl_hw_core.demo.pairs import collect_pairs
@@ -58,7 +64,7 @@ def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
     workspace = open_workspace(demo.spec.key, demo.output)
     console.print(f"Outputs: {escape(str(workspace.root))}", highlight=False, soft_wrap=True)
     settings = demo.settings
-    environment = base_environment() | _device_environment(demo, console)
+    environment = _environment(demo, workspace, console)
     _build_assets(settings, workspace, console)
 
     launcher = _Launcher(settings=settings, workspace=workspace, environment=environment, console=console)
@@ -81,11 +87,14 @@ def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
     return verdict
 
 
-def _device_environment(demo: SftDemo, console: Console) -> dict[str, str]:
+def _environment(demo: SftDemo, workspace: Workspace, console: Console) -> dict[str, str]:
+    base = base_environment()
     if demo.real:
-        return real_device(demo.spec)
-    with console.status(f"Preparing a simulated {escape(demo.spec.display_name)} (the first time this is compiled)"):
-        return simulated_device(demo.spec, demo.settings.processes)
+        return base | real_device(demo.spec)
+    with console.status(f"Preparing a simulated {escape(demo.spec.display_name)} (the first time it is compiled)"):
+        environment = base | simulated_device(demo.spec, demo.settings.processes)
+        prepare_simulator(environment, workspace.root, workspace.simulator_log)
+    return environment
 
 
 def _build_assets(settings: SftSettings, workspace: Workspace, console: Console) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 from verl_hw_core.errors import OutputFolderError
 
 MARKER = ".verl-hw-demo.json"
-_CONTENTS = frozenset({MARKER, "summary.json", "tiny-model", "other-weights", "train-data", "whole-run", "resumed-run"})
+_CONTENTS = frozenset(
+    {MARKER, "summary.json", "simulator.log", "tiny-model", "other-weights", "train-data", "whole-run", "resumed-run"}
+)
 _BULKY = ("tiny-model", "other-weights", "train-data")
 _CHECKPOINTS = "checkpoints"
 _MOST_FOLDERS = 1000
@@ -56,6 +58,11 @@ class Workspace:
     def summary(self) -> Path:
         """The result as JSON."""
         return self.root / "summary.json"
+
+    @property
+    def simulator_log(self) -> Path:
+        """Output of starting the simulated device."""
+        return self.root / "simulator.log"
 
     def drop_bulky(self) -> None:
         """Remove model, data and checkpoints; logs, metrics and the summary stay."""

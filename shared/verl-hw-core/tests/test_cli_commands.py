@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from verl_hw_core.cli import app
+from verl_hw_core.cli.interrupt import Interrupted, interrupts_raise
+from verl_hw_core.cli.outcome import reported
+from verl_hw_core.demo import sft
+from verl_hw_core.errors import OutputFolderError, TrainingFailedError
+from verl_hw_core.installed import installed_wheels
+
+WHEELS = installed_wheels()
+needs_a_wheel = pytest.mark.skipif(not WHEELS, reason="no vendor wheel is installed")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_help_is_fast_because_nothing_heavy_is_imported() -> None:
+    code = (
+        "import sys\nfrom verl_hw_core.cli import app\n"
+        "try: app(['--help'])\nexcept SystemExit: pass\n"
+        "print([n for n in ('torch', 'verl', 'rich', 'numpy', 'transformers', 'ray') if n in sys.modules])"
+    )
+    start = time.monotonic()
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert out.splitlines()[-1] == "[]"
+    assert "demo" in out
+    assert "detect" in out
+    assert time.monotonic() - start < 5  # about 0.2 s on an idle machine
+
+
+def test_version_lists_core_and_wheels() -> None:
+    code, out, _ = run("--version")
+    assert code == 0
+    assert out.startswith("verl-hw-core ")
+    assert all(f"{wheel.distribution} {wheel.version}" in out for wheel in WHEELS)
+
+
+@needs_a_wheel
+def test_an_unknown_vendor_exits_2_with_a_suggestion() -> None:
+    code, out, err = run("demo", "--vendor", WHEELS[0].name[:-1] + "q")
+    assert (code, out) == (2, "")
+    assert f"did you mean '{WHEELS[0].name}'?" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(len(WHEELS) < 2, reason="needs several vendor wheels")
+def test_without_a_vendor_the_choice_is_listed() -> None:
+    code, _, err = run("demo")
+    assert code == 2
+    assert all(wheel.name in err for wheel in WHEELS)
+
+
+@needs_a_wheel
+@pytest.mark.parametrize("arguments", [["--steps", "3"], ["--strategy", "ddp"], ["--nproc", "0"], ["--nonsense"]])
+def test_wrong_options_exit_2(arguments: list[str]) -> None:
+    assert run("demo", "--vendor", WHEELS[0].name, *arguments)[0] == 2
+
+
+@needs_a_wheel
+def test_foreign_files_are_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sft, "require_components", lambda simulated: None)
+    (tmp_path / "mine").write_text("x")
+    code, _, err = run("demo", "--vendor", WHEELS[0].name, "--output", str(tmp_path))
+    assert code == 2
+    assert "mine" in err
+
+
+@needs_a_wheel
+def test_options_reach_the_demo_and_its_verdict_is_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def fake(demo: sft.SftDemo, _console: object) -> object:
+        seen.append(demo)
+        return type("Verdict", (), {"passed": demo.settings.seed == 0})
+
+    monkeypatch.setattr(sft, "run_sft_demo", fake)
+    arguments = ["demo", "--vendor", WHEELS[0].name, "--steps", "8", "--strategy", "fsdp", "--output", str(tmp_path)]
+    assert run(*arguments)[0] == 0
+    assert run(*arguments, "--seed", "5")[0] == 1
+    assert (seen[0].settings.steps, seen[0].settings.strategy, seen[0].output) == (8, "fsdp", tmp_path)
+    assert seen[0].spec == WHEELS[0].spec
+
+
+@needs_a_wheel
+def test_detect_for_programs() -> None:
+    code, out, _ = run("detect", "--json")
+    content = json.loads(out)
+    assert code == (0 if content["chosen"] else 1)
+    assert [vendor["distribution"] for vendor in content["vendors"]] == [wheel.distribution for wheel in WHEELS]
+    assert all(vendor["evidence"] for vendor in content["vendors"])
+
+
+@pytest.mark.parametrize(("error", "code"), [(OutputFolderError("no room"), 2), (TrainingFailedError("no room"), 1)])
+def test_errors_are_one_message(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    import typer
+
+    with pytest.raises(typer.Exit) as caught, reported():
+        raise error
+    assert caught.value.exit_code == code
+    assert capsys.readouterr().err == "verl-hw: no room\n"
+
+
+def _interrupt_twice(number: signal.Signals, cleaned: list[bool]) -> None:
+    with interrupts_raise():
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        finally:
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)
+            cleaned.append(True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_interrupts_and_later_ones_leave_cleaning_up_alone(number: signal.Signals) -> None:
+    cleaned: list[bool] = []
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(Interrupted) as caught:
+            _interrupt_twice(number, cleaned)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert cleaned == [True]
+    assert caught.value.exit_code == 128 + number
+
+
+def test_a_signal_that_the_parent_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts_raise():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
