@@ -44,10 +44,10 @@ def report(wheel: str, stage: str, what: str, remedy: str, error: BaseException 
         wheel: Distribution concerned.
         stage: What was being done.
         what: What happened, one line.
-        remedy: What to do next, one line.
+        remedy: What to do next, one line; empty when ``what`` says it.
         error: The exception behind it, whose traceback is kept.
     """
-    message = f"{wheel}: {stage}: {what}. {remedy}"
+    message = f"{wheel}: {stage}: {what}" + (f". {remedy}" if remedy else "")
     if any(known.message == message for known in _problems):
         return
     trace = "".join(traceback.format_exception(error)) if error is not None else ""

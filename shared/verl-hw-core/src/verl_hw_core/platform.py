@@ -251,15 +251,19 @@ class AcceleratorPlatform(PlatformBase):
 
 
 def _say_what_is_unclear(survey: detection.Survey) -> None:
-    """Warn about two vendors that look present, and about none that surely is."""
+    """Warn about two vendors that look present, and about one that may be when none surely is."""
     if survey.conflict:
         load_report.report("verl-hw-core", "detecting the accelerator", survey.conflict_message(), "")
-    elif survey.chosen is None:
-        for finding in survey.findings.values():
-            if finding.verdict is detection.Verdict.UNKNOWN:
-                load_report.report(
-                    "verl-hw-core",
-                    "detecting the accelerator",
-                    f"whether {finding.spec_key!r} is present is unknown: {detection.explain(finding)}",
-                    f"If it is, set VERL_PLATFORM={finding.spec_key}",
-                )
+    if survey.chosen is not None:
+        return
+    for finding in survey.findings.values():
+        if finding.verdict is detection.Verdict.UNKNOWN:
+            doubts = [
+                item.why for item in finding.evidence if item.verdict is detection.Verdict.UNKNOWN and item.decides
+            ]
+            load_report.report(
+                "verl-hw-core",
+                "detecting the accelerator",
+                f"cannot tell whether {finding.spec_key!r} is present: {'; '.join(doubts)}",
+                f"If it is, set VERL_PLATFORM={finding.spec_key}",
+            )
