@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions of ``torch.<device>``, over the native half. Their names and signatures are torch's."""
 
+# ruff: noqa: D102 - torch documents these functions.
+
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

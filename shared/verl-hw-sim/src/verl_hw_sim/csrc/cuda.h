@@ -27,13 +27,4 @@ class CudaHooks final : public Hooks<at::CUDAHooksInterface> {
   }
 };
 
-// getCUDAHooks() made its object during `import torch`, before we could register ours, and keeps it for good. The
-// object has no data members: exchange its virtual table.
-inline void replace_cached_cuda_hooks() {
-  static_assert(sizeof(CudaHooks) == sizeof(void*), "the hooks must have no data members");
-  auto* cached = const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks());
-  static auto* ours = new CudaHooks();
-  std::memcpy(static_cast<void*>(cached), static_cast<void*>(ours), sizeof(void*));
-}
-
 }  // namespace sim

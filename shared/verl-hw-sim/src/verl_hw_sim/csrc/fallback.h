@@ -209,6 +209,12 @@ inline void cpu_fallback(const c10::OperatorHandle& op, DispatchKeySet, torch::j
   }
 }
 
+// Operators that prefer_cpu_kernels sent to the fallback.
+inline std::unordered_set<std::string>& preferred_operators() {
+  static auto* names = new std::unordered_set<std::string>();
+  return *names;
+}
+
 // A new key takes an operator's CompositeExplicit decomposition even where the CPU has its own kernel. Send those
 // operators to the CPU kernel as well: results are then bit-identical to a run on the CPU.
 inline void prefer_cpu_kernels() {
@@ -228,6 +234,7 @@ inline void prefer_cpu_kernels() {
         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional)) {
       library.impl(
           c10::toString(name).substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&cpu_fallback>());
+      preferred_operators().insert(c10::toString(name));
     }
   }
 }
@@ -237,7 +244,7 @@ inline void denied_kernel(const c10::OperatorHandle& op, DispatchKeySet, torch::
 }
 
 // Deny operators ("aten::topk" or "aten::topk.values"); replaces the previous list. Operators that never reach the
-// fallback (composite ones, views) get a kernel of their own while they are denied.
+// fallback (composite ones, ours in native_ops.h) get a kernel of their own while they are denied.
 inline void deny_operators(const std::vector<std::string>& names) {
   static auto* libraries = new std::vector<std::unique_ptr<torch::Library>>();
   libraries->clear();
@@ -251,8 +258,10 @@ inline void deny_operators(const std::vector<std::string>& names) {
       continue;
     }
     const auto op = dispatcher.findOp(name);
-    if (op && op->hasSchema() && !op->hasKernelForDispatchKey(DispatchKey::CPU) &&
-        !op->hasKernelForDispatchKey(kKey)) {
+    if (!op || !op->hasSchema() || preferred_operators().count(c10::toString(name)) != 0) {
+      continue;
+    }
+    if (op->hasKernelForDispatchKey(kKey) || !op->hasKernelForDispatchKey(DispatchKey::CPU)) {
       auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
       library->impl(
           c10::toString(name).substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&denied_kernel>());
@@ -264,8 +273,10 @@ inline void deny_operators(const std::vector<std::string>& names) {
 inline std::vector<std::string> unknown_operators(const std::vector<std::string>& names) {
   std::unordered_set<std::string> known;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
-    known.insert(name.name);
-    known.insert(c10::toString(name));
+    if (name.name.rfind("aten::", 0) == 0) {
+      known.insert(name.name);
+      known.insert(c10::toString(name));
+    }
   }
   std::vector<std::string> unknown;
   for (const auto& name : names) {

@@ -9,6 +9,8 @@
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
+#include <type_traits>
+
 namespace sim {
 
 template <class Interface>
@@ -55,6 +57,15 @@ class Hooks : public Interface {
     return exchange_ordinal(ordinal);
   }
 };
+
+// torch's getters make their hooks object once and keep it, usually during `import torch`, before we could register
+// ours. The objects have no data members: exchange the virtual table.
+template <class Ours, class Interface>
+void replace_cached_hooks(const Interface& cached) {
+  static_assert(std::is_base_of_v<Interface, Ours> && sizeof(Ours) == sizeof(void*));
+  static auto* ours = new Ours();
+  std::memcpy(static_cast<void*>(const_cast<Interface*>(&cached)), static_cast<void*>(ours), sizeof(void*));
+}
 
 #ifdef SIM_KIND_PRIVATEUSE1
 class PrivateUse1Hooks final : public Hooks<at::PrivateUse1HooksInterface> {

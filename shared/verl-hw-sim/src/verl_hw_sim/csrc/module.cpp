@@ -47,10 +47,10 @@ void install(
   install_set_data_hook();
   at::RegisterPrivateUse1HooksInterface(new PrivateUse1Hooks());
 #elif defined(SIM_KIND_XPU)
-  TORCH_CHECK(
-      at::detail::getXPUHooks().hasXPU(), "torch used its XPU hooks before the simulator was loaded");
+  replace_cached_hooks<XpuHooks>(at::detail::getXPUHooks());
+  replace_cached_hooks<NoCudaHooks>(at::detail::getCUDAHooks());
 #elif defined(SIM_KIND_CUDA)
-  replace_cached_cuda_hooks();
+  replace_cached_hooks<CudaHooks>(at::detail::getCUDAHooks());
 #endif
 }
 

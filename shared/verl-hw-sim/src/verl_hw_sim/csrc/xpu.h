@@ -6,6 +6,7 @@
 
 #include "hooks.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/detail/XPUHooksInterface.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -31,6 +32,10 @@ class XpuHooks final : public Hooks<at::XPUHooksInterface> {
   }
   void deviceSynchronize(DeviceIndex) const override {}
 };
+
+// The hooks of a torch built without CUDA. torch refuses to have two accelerators, and a machine with Intel's has no
+// CUDA build; where the simulator runs on one, it hides that.
+class NoCudaHooks final : public at::CUDAHooksInterface {};
 
 // Arguments of one boxed c10d call, by their names in the schema.
 class C10dArguments {
@@ -243,7 +248,3 @@ TORCH_LIBRARY_IMPL(c10d, XPU, library) {
 }
 
 }  // namespace sim
-
-namespace at {
-C10_REGISTER_TYPED_CLASS(XPUHooksRegistry, "XPUHooks", sim::XpuHooks);
-}  // namespace at
