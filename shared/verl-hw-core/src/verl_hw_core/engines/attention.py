@@ -25,19 +25,19 @@ def usable_attention(requested: str | None) -> Iterator[None]:
     Args:
         requested: What the user set as ``attn_implementation``, or None. It is used as it is, for value models too.
     """
-    from transformers.models.auto.auto_factory import _BaseAutoModelClass
+    from transformers import PreTrainedModel  # every auto class ends there
 
-    original = vars(_BaseAutoModelClass)["from_pretrained"]
+    original = vars(PreTrainedModel)["from_pretrained"]
 
     def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
         kwargs["attn_implementation"] = choose(requested, kwargs.get("attn_implementation"), kwargs.get("config"))
         return original.__get__(None, cls)(*args, **kwargs)
 
-    _BaseAutoModelClass.from_pretrained = classmethod(from_pretrained)
+    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
     try:
         yield
     finally:
-        _BaseAutoModelClass.from_pretrained = original
+        PreTrainedModel.from_pretrained = original
 
 
 def choose(requested: str | None, asked: str | None, config: Any) -> str | None:
