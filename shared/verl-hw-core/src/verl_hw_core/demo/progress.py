@@ -53,7 +53,7 @@ class LaunchView:
         self._task = self._progress.add_task(f"{title}: starting {processes} processes", total=self._total)
 
     def __enter__(self) -> "LaunchView":
-        self._console.print(f"[bold]{escape(self._title)}[/]")
+        self._console.print(f"[bold]{escape(self._title)}[/]", soft_wrap=True)
         self._progress.start()
         return self
 

@@ -89,12 +89,13 @@ def print_summary(verdict: Verdict, console: Console) -> None:
     """Print the result as a short table."""
     table = Table(show_header=False, title=f"verl SFT on {verdict.spec.display_name}", title_justify="left")
     table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("device", f"{_mark(verdict.on_device)} {_device(verdict)}")
-    table.add_row("loss", f"{_mark(verdict.loss_fell)} {_losses(verdict.whole)}")
-    table.add_row("resume", f"{_mark(verdict.comparison.exact)} {_resume(verdict)}")
-    table.add_row("time", f"{verdict.seconds:.0f} s")
-    table.add_row("outputs", escape(str(verdict.outputs)))
+    table.add_row("on the device", _mark(verdict.on_device), _device(verdict))
+    table.add_row("loss fell", _mark(verdict.loss_fell), _losses(verdict.whole))
+    table.add_row("resume exact", _mark(verdict.comparison.exact), _resume(verdict))
+    table.add_row("time", "", f"{verdict.seconds:.0f} s")
+    table.add_row("outputs", "", escape(str(verdict.outputs)))
     console.print(table)
     for line in verdict.comparison.differences[:_MOST_DIFFERENCES]:
         console.print(f"  {escape(line)}", style="red", highlight=False)
@@ -116,7 +117,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def _mark(good: bool) -> str:
-    return "[green]yes[/]" if good else "[red]NO [/]"
+    return "[green]yes[/]" if good else "[red]NO[/]"
 
 
 def _device(verdict: Verdict) -> str:
