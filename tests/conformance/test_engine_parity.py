@@ -7,13 +7,14 @@ and model type. See engine_program.py for what a rank does.
 """
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from platformkit import clean_environment, needs_cpu_torch
 from tiny_models import write_language_model, write_value_model
+
 from verl_hw_sim import simulated_environment
 
 HERE = Path(__file__).parent
@@ -25,12 +26,11 @@ DEADLINE_S = 600
 def run_program(models: Path, out: Path, environment: dict[str, str]) -> dict[int, list[dict]]:
     """Run the program and return what each rank wrote, by world size."""
     out.mkdir()
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("VERL_", "RAY_"))}
     log = out / "log.txt"
     with log.open("w") as stream:
         finished = subprocess.run(
             [sys.executable, str(HERE / "engine_program.py"), str(models), str(out), *map(str, WORLD_SIZES)],
-            env={**inherited, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(HERE), **environment},
+            env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
             stdout=stream,
             stderr=subprocess.STDOUT,
             timeout=DEADLINE_S,
@@ -69,22 +69,13 @@ def reference(models, tmp_path_factory):
         "cambricon",
         "enflame",
         "intel",
-        pytest.param("metax", marks=pytest.mark.slow),
+        pytest.param("metax", marks=[pytest.mark.slow, needs_cpu_torch]),
     ],
 )
 def simulated(request, models, tmp_path_factory):
     """The vendor's key and what its ranks wrote; verl finds the platform by itself."""
-    if request.param == "metax":
-        skip_without_cpu_torch()
     out = tmp_path_factory.mktemp(request.param) / "out"
     return request.param, run_program(models, out, simulated_environment(request.param, max(WORLD_SIZES)))
-
-
-def skip_without_cpu_torch() -> None:
-    from importlib import metadata
-
-    if not metadata.version("torch").endswith("+cpu"):
-        pytest.skip("the simulated cuda device of MetaX needs a CPU-only build of torch")
 
 
 def every_rank(simulated, reference):

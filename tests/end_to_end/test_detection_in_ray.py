@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from platformkit import clean_environment
 
 PROGRAM = Path(__file__).parent / "ray_detection_program.py"
 
@@ -19,11 +20,9 @@ def resolve(tmp_path: Path, **environment: str) -> dict:
     """Run the program on a machine (root folder, PATH) that shows nothing but what the case put there."""
     root = tmp_path / "root"
     root.mkdir()
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("VERL_", "RAY_"))}
-    inherited |= {"VERL_HW_PROBE_ROOT": str(root), "VERL_HW_PROBE_CACHE": "0"}
     finished = subprocess.run(
         [sys.executable, str(PROGRAM)],
-        env={**inherited, **environment},
+        env=clean_environment(VERL_HW_PROBE_ROOT=str(root), VERL_HW_PROBE_CACHE="0", **environment),
         capture_output=True,
         text=True,
         timeout=280,
