@@ -5,6 +5,7 @@
 import json
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,12 +180,31 @@ def test_no_place_for_a_cache_is_no_error(machine: Machine, monkeypatch: pytest.
 
 def test_held_lock_delays_no_longer_than_the_deadline(machine: Machine) -> None:
     tool = machine.tool("mx-smi", COUNTS)
-    with _cache().hold(1) as is_held:
+    cache = _cache()
+    with cache.hold(cache.new_lock(), 1) as is_held:
         assert is_held
         started = time.monotonic()
         assert answer_of(machine.start(call="deadline_s=1.0"))["verdicts"]["metax"] == "present"
         assert time.monotonic() - started < 4
     assert _runs(tool) == 1
+
+
+def test_silence_of_a_tool_that_had_little_time_is_not_kept(machine: Machine) -> None:
+    tool = machine.tool("mx-smi", COUNTS + "exec /bin/sleep 60")
+    cache, held = _cache(), threading.Event()
+
+    def hold_most_of_the_time() -> None:
+        with cache.hold(cache.new_lock(), 1):
+            held.set()
+            time.sleep(0.8)
+
+    holder = threading.Thread(target=hold_most_of_the_time)
+    holder.start()
+    held.wait()
+    assert survey(SPECS, deadline_s=1.0).findings["metax"].verdict is Verdict.UNKNOWN
+    holder.join()
+    assert _runs(tool) == 1
+    assert cache.load() == {}
 
 
 @pytest.mark.parametrize(("answered", "seconds"), [(True, ANSWERED_SECONDS), (False, UNANSWERED_SECONDS)])

@@ -3,6 +3,7 @@
 """How evidence is weighed, how one vendor is chosen among several, and what people get to read."""
 
 import itertools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,9 @@ def test_survey_is_kept_for_its_inputs(machine: Machine, monkeypatch: pytest.Mon
     assert survey(SPECS).chosen == "enflame"
     monkeypatch.setenv("PATH", str(machine.bin))
     assert survey(SPECS) is first
+    monkeypatch.setattr("sys.path", [*sys.path, str(machine.root)])
+    assert survey(SPECS).chosen == "enflame"
+    monkeypatch.setattr("sys.path", sys.path[:-1])
     forget()
     assert survey(SPECS).chosen == "enflame"
 

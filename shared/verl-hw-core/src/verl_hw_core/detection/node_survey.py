@@ -16,7 +16,8 @@ from verl_hw_core.detection.evidence import Evidence, VendorFinding, Verdict, we
 from verl_hw_core.detection.packages import packages
 from verl_hw_core.detection.pci import PciVendors, pci, read_pci_vendors
 from verl_hw_core.detection.probe_root import probe_root
-from verl_hw_core.detection.smi import forget_results, smi
+from verl_hw_core.detection.smi import smi
+from verl_hw_core.detection.tool_results import forget_results
 from verl_hw_core.detection.torch_build import runtime, torch_build
 from verl_hw_core.errors import InvalidSpecError
 from verl_hw_core.hardware import HardwareSpec
@@ -95,7 +96,7 @@ def _look(specs: tuple[HardwareSpec, ...], root: Path, thorough: bool, deadline_
     pci_vendors = read_pci_vendors(root) if any(spec.traces.pci_vendor for spec in specs) else {}
     cheap = {spec.key: tuple(_cheap_evidence(spec, root, pci_vendors)) for spec in specs}
     to_ask = [spec for spec in specs if thorough or weigh(spec.key, cheap[spec.key]).verdict is not Verdict.PRESENT]
-    asked = smi(to_ask, root, started + deadline_s, thorough=thorough)
+    asked = smi(to_ask, root, deadline_s, thorough=thorough)
     findings = {spec.key: weigh(spec.key, cheap[spec.key] + asked.get(spec.key, ())) for spec in specs}
     present = _by_preference(specs, findings)
     result = Survey(

@@ -16,8 +16,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from verl_hw_core.detection.tool_run import ToolResult
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 CACHE_ENVVAR = "VERL_HW_PROBE_CACHE"
 ANSWERED_SECONDS = 24 * 3600.0
@@ -60,14 +64,17 @@ class ResultCache:
         except _FAILURES as error:
             logger.debug("Probe results are not stored in %s: %s", self._file, error)
 
-    @contextmanager
-    def hold(self, seconds: float) -> Iterator[bool]:
-        """Holds the lock that lets one process run the tools; yields False when it was not free in time."""
+    def new_lock(self) -> "BaseFileLock":
+        """Returns the lock that lets one process run the tools, not yet held."""
         from filelock import FileLock  # costs 90 ms to import, and is needed only on the first run of a tool
 
-        lock = FileLock(self._file.with_suffix(".lock"), timeout=max(0.0, seconds), mode=0o600)
+        return FileLock(self._file.with_suffix(".lock"), mode=0o600)
+
+    @contextmanager
+    def hold(self, lock: "BaseFileLock", seconds: float) -> Iterator[bool]:
+        """Holds the lock; yields False when it cannot be had within ``seconds``."""
         try:
-            lock.acquire(poll_interval=0.02)
+            lock.acquire(timeout=max(0.0, seconds), poll_interval=0.02)
         except _FAILURES as error:
             logger.debug("Probing without the lock: %s", error)
             yield False
