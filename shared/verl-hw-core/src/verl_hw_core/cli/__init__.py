@@ -1,46 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""The ``verl-hw`` command. Each subcommand has a file here that imports what it runs only when it runs."""
+"""The ``verl-hw`` command."""
 
-from typing import Annotated
+import sys
 
-import typer
-
-from verl_hw_core.cli import demo, detect
-
-# Plain help and errors: rich help alone would take longer than everything else that --help does.
-app = typer.Typer(
-    name="verl-hw",
-    help="Run verl on accelerators other than NVIDIA's: see what is installed, try it, check it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(demo.app, name="demo")
-app.command("detect")(detect.detect)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from verl_hw_core.cli.version import version_lines
-
-        typer.echo("\n".join(version_lines()))
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the versions that are installed and exit."
-        ),
-    ] = False,
-) -> None:
-    """Run verl on accelerators other than NVIDIA's: see what is installed, try it, check it."""
+from verl_hw_core.cli.interrupt import Interrupted, raise_on_interrupt
 
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    raise_on_interrupt()
+    try:
+        from verl_hw_core.cli.app import app
+
+        app()
+    except Interrupted as interrupted:
+        sys.stderr.write(f"verl-hw: stopped by {interrupted}; nothing is left running\n")
+        sys.exit(interrupted.exit_code)

@@ -95,8 +95,8 @@ def _follow(process: "subprocess.Popen[bytes]", watch: Callable[[], object], sta
 def _end_even_if_interrupted(process: "subprocess.Popen[bytes] | None", mark: str) -> None:
     try:
         _end(process, mark)
-    except KeyboardInterrupt:
-        # Only the first signal raises (see cli/interrupt.py), so this second time is not disturbed.
+    except BaseException:
+        # An interrupt. Only the first signal raises (see cli/interrupt.py), so this second time is not disturbed.
         _end(process, mark)
         raise
 
