@@ -105,10 +105,16 @@ def our_engines(*vendors: str) -> set[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a child said: its JSON answer, and everything on its standard error."""
+    """What a child said: its JSON answer (empty without one), and everything on its standard error."""
 
     data: dict[str, Any]
     stderr: str
+
+    @classmethod
+    def of(cls, stdout: str, stderr: str) -> "Answer":
+        """The answer is the last line of standard output."""
+        lines = stdout.strip().splitlines()
+        return cls(json.loads(lines[-1]) if lines else {}, stderr)
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]
@@ -132,7 +138,7 @@ def survey(
     """
     path = f"import sys\nsys.path[:0] = {[str(one) for one in first]!r}\nsys.path += {[str(one) for one in last]!r}\n"
     done = run([sys.executable, "-c", path + SURVEY + script], env=clean_env(**(env or {})))
-    return Answer(json.loads(done.stdout.strip().splitlines()[-1]), done.stderr)
+    return Answer.of(done.stdout, done.stderr)
 
 
 def from_index(

@@ -5,7 +5,7 @@
 import sys
 
 import pytest
-from wheelkit import VENDORS, from_index, our_engines, run, survey, uv
+from wheelkit import VENDORS, from_index, our_engines, run, uv
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
@@ -31,8 +31,8 @@ def other_verl(tmp_path_factory):
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "0.9.1"])
-def test_all_wheels_work_on_a_supported_verl(version, other_verl):
-    found = survey(LOAD_ALL, first=[other_verl(version)])
+def test_all_wheels_work_on_a_supported_verl(version, other_verl, forks):
+    found = forks.run(LOAD_ALL, first=[other_verl(version)])
     assert found["version"] == version
     assert not found["frozen"], "a wheel fixed verl's platform while it was loaded"
     assert found["workers"] == []
