@@ -60,7 +60,9 @@ def test_a_failure_of_torchrun_itself_is_shown_from_its_own_log(tmp_path: Path) 
 
 
 def test_an_empty_log_is_no_reason_to_fail_again(tmp_path: Path) -> None:
-    assert explain(tmp_path / "missing.log", tmp_path / "ranks", 3).lines == ()
+    failure = explain(tmp_path / "missing.log", tmp_path / "ranks", 3)
+    assert failure.lines == ()
+    assert str(failure).startswith("torchrun (exit code 3), which wrote nothing\n")
 
 
 def test_the_last_of_several_chained_tracebacks_is_shown() -> None:

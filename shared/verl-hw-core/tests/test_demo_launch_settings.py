@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from verl_hw_core.demo.devices import base_environment, require_components
+from verl_hw_core.demo.devices import base_environment, ignored_choices, require_components
 from verl_hw_core.demo.sft_config import SftSettings, launch_command, overrides
 from verl_hw_core.demo.workspace import Workspace
 from verl_hw_core.errors import MissingComponentError
+from verl_hw_core.hardware import HardwareSpec
 
 SETTINGS = SftSettings(steps=10, processes=2, strategy="fsdp2", seed=7)
 
@@ -60,12 +61,31 @@ def test_the_command_is_verls_own_trainer_under_torchrun(tmp_path: Path) -> None
 def test_children_are_offline_and_free_of_another_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     environment = base_environment(
-        {"RANK": "3", "TORCHELASTIC_RUN_ID": "x", "VERL_PLATFORM": "npu", "PYTHONPATH": "lib:/abs", "HOME": "/h"}
+        ["VERL_PLATFORM"],
+        {"RANK": "3", "TORCHELASTIC_RUN_ID": "x", "PET_NNODES": "4", "VERL_PLATFORM": "npu", "PYTHONPATH": "lib:/abs"}
+        | {"HOME": "/h"},
     )
-    assert not {"RANK", "TORCHELASTIC_RUN_ID", "VERL_PLATFORM"} & set(environment)
+    assert not {"RANK", "TORCHELASTIC_RUN_ID", "PET_NNODES", "VERL_PLATFORM"} & set(environment)
     assert environment["PYTHONPATH"] == f"{tmp_path / 'lib'}:/abs"
     assert environment["HF_HUB_OFFLINE"] == environment["TRANSFORMERS_OFFLINE"] == "1"
     assert environment["HOME"] == "/h"
+
+
+def test_choices_of_another_device_are_named_and_what_real_hardware_needs_is_kept() -> None:
+    spec = HardwareSpec(
+        key="acme",
+        display_name="Acme",
+        distribution="verl-hw-acme",
+        device_name="adev",
+        ccl_backend="accl",
+        visible_devices_envvar="ACME_DEVICES",
+        overriding_visible_envvars=("ACME_CARDS",),
+        ray_resource="ACME",
+    )
+    names = ("VERL_PLATFORM", "VERL_HW_SIM", "ACME_DEVICES", "ACME_CARDS", "TORCH_DEVICE_BACKEND_AUTOLOAD", "HOME")
+    user = dict.fromkeys(names, "1")
+    assert ignored_choices(spec, simulated=True, environment=user) == sorted(set(names) - {"HOME"})
+    assert ignored_choices(spec, simulated=False, environment=user) == ["VERL_HW_SIM", "VERL_PLATFORM"]
 
 
 def test_a_missing_simulator_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,17 @@ class InstalledWheel:
     spec: HardwareSpec | None
     problem: str | None = None
 
+    @property
+    def facts(self) -> HardwareSpec:
+        """The vendor's facts.
+
+        Raises:
+            InvalidSpecError: They could not be loaded.
+        """
+        if self.spec is None:
+            raise InvalidSpecError(f"{self.distribution} {self.version} is installed but broken: {self.problem}")
+        return self.spec
+
 
 def installed_wheels(candidates: Iterable[EntryPoint] | None = None) -> tuple[InstalledWheel, ...]:
     """Return the installed vendor wheels, sorted by name; a broken one is reported and disturbs no other.
@@ -68,15 +79,13 @@ def find_wheel(vendor: str, wheels: Iterable[InstalledWheel]) -> InstalledWheel:
 
     Raises:
         UnknownVendorError: No installed wheel provides it.
-        InvalidSpecError: The wheel is installed but its facts cannot be loaded.
+        InvalidSpecError: The wheel is installed but broken.
     """
     wheels = tuple(wheels)
     wanted = vendor.strip().lower()
     for wheel in wheels:
-        names = wheel.spec.names if wheel.spec else (wheel.name,)
-        if wanted in (wheel.name, *names):
-            if wheel.spec is None:
-                raise InvalidSpecError(f"{wheel.distribution} {wheel.version} is installed but broken: {wheel.problem}")
+        if wanted == wheel.name or (wheel.spec is not None and wanted in wheel.spec.names):
+            _ = wheel.facts  # a broken wheel is of no use to whoever asks for it by name
             return wheel
     raise UnknownVendorError(_unknown(wanted, wheels))
 

@@ -42,9 +42,10 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Keep model, data and checkpoints too.")] = False,
     real: Annotated[bool, typer.Option("--real", help="Use the vendor's hardware, not a simulated device.")] = False,
 ) -> None:
-    """Run verl's SFT trainer on a device: loss per step, a checkpoint, an exact resume. About two minutes.
+    """Run verl's SFT trainer on a device: loss per step, a checkpoint, an exact resume.
 
-    The device is simulated on the CPU unless --real is given. Nothing is downloaded.
+    The device is simulated on the CPU unless --real is given; it is compiled the first time. Takes about a minute.
+    Nothing is downloaded.
     """
     if context.invoked_subcommand is not None:
         return
@@ -73,9 +74,9 @@ def _choose(vendor: str | None) -> "HardwareSpec":
     if vendor is None and len(wheels) > 1:
         names = ", ".join(wheel.name for wheel in wheels)
         raise UnknownVendorError(f"several vendor wheels are installed, choose one with --vendor: {names}")
-    wheel = find_wheel(wheels[0].name if vendor is None and wheels else vendor or "", wheels)
-    assert wheel.spec is not None  # noqa: S101 - find_wheel returns no wheel without facts
-    return wheel.spec
+    if vendor is None and wheels:
+        vendor = wheels[0].name
+    return find_wheel(vendor or "any", wheels).facts
 
 
 def _require_hardware(spec: "HardwareSpec") -> None:

@@ -3,7 +3,8 @@
 """The demo's model, tokenizer and data files, built locally in about a second.
 
 They are written in the formats that transformers and verl read, without importing torch or transformers: that
-would cost more time than everything else in this file, and the weights would depend on their versions.
+would cost more time than everything else in this file, and the weights would depend on their versions. Python itself
+writes the bytes, so that a full disk is an OSError whatever library made them.
 """
 
 import json
@@ -36,7 +37,7 @@ def write_tokenizer(folder: Path) -> None:
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": PAD,
@@ -53,7 +54,7 @@ def write_tokenizer(folder: Path) -> None:
 def write_model(folder: Path, seed: int) -> int:
     """Write a two-layer Qwen2 with random weights and return its number of parameters."""
     import numpy
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     generator = numpy.random.default_rng(seed)
     weights: dict[str, Any] = {}
@@ -65,7 +66,7 @@ def write_model(folder: Path, seed: int) -> int:
         else:
             weights[name] = generator.standard_normal(shape, dtype=numpy.float32) * numpy.float32(_INITIAL_SCALE)
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
     _write_json(folder / "config.json", _model_config())
     return sum(int(weight.size) for weight in weights.values())
 
@@ -81,7 +82,8 @@ def write_conversations(path: Path, pairs: Iterable[Pair]) -> None:
     turn = pyarrow.struct([("role", pyarrow.string()), ("content", pyarrow.string())])
     column = pyarrow.array(rows, type=pyarrow.list_(turn))
     path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pyarrow.table({"messages": column}), path)
+    with path.open("wb") as file:
+        parquet.write_table(pyarrow.table({"messages": column}), file)
 
 
 def write_assets(model: Path, other_model: Path, data: Path, pairs: Sequence[Pair], held_out: int, seed: int) -> int:

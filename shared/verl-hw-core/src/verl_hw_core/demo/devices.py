@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,12 +27,19 @@ _NEEDED = {
     "uvicorn": "pip install uvicorn",
     "fastapi": "pip install fastapi",
 }
-# What a surrounding torchrun or an earlier choice would tell the children.
-_NOT_INHERITED = (
-    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "MASTER_ADDR", "MASTER_PORT"),
-    *("VERL_PLATFORM", "VERL_ENGINE_DEVICE", "VERL_ENGINE_VENDOR", "DIST_INIT_METHOD"),
-    *("VERL_HW_SIM", "VERL_HW_SIM_LIMITS", "VERL_HW_PROBE_ROOT"),
+# What a surrounding launcher (torchrun, a job scheduler's PyTorch operator) would tell the children.
+_LAUNCHER = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK"}
+    | {"ROLE_NAME", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "DIST_INIT_METHOD"}
 )
+_LAUNCHER_PREFIXES = ("TORCHELASTIC_", "PET_")
+# The user's choices of a device, which the demo's own options replace ...
+_CHOICES = frozenset(
+    {"VERL_PLATFORM", "VERL_ENGINE_DEVICE", "VERL_ENGINE_VENDOR", "VERL_FORCE_DEVICE"}
+    | {"VERL_HW_SIM", "VERL_HW_SIM_LIMITS", "VERL_HW_PROBE_ROOT"}
+)
+# ... and those that would also keep a simulated device away; for real hardware they may be needed.
+_SIMULATED_CHOICES = frozenset({"VERL_USE_EXTERNAL_PLUGINS", "TORCH_DEVICE_BACKEND_AUTOLOAD", "USE_FLAGCX"})
 _QUIET_AND_OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
@@ -60,11 +67,25 @@ def require_components(simulated: bool) -> None:
         raise MissingComponentError(f"the demo needs packages that are not installed: {'; '.join(missing)}")
 
 
-def base_environment(inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The user's environment without what would disturb a launch, offline, one thread per process."""
-    environment = dict(os.environ if inherited is None else inherited)
-    for name in [name for name in environment if name in _NOT_INHERITED or name.startswith("TORCHELASTIC_")]:
-        del environment[name]
+def ignored_choices(spec: HardwareSpec, *, simulated: bool, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Names of the variables that are set and would choose another device than the demo is to show."""
+    masks = {spec.visible_devices_envvar, *spec.overriding_visible_envvars}
+    ignored = _CHOICES | (_SIMULATED_CHOICES | masks if simulated else set())
+    return sorted(name for name in environment if name in ignored)
+
+
+def base_environment(ignored: Collection[str] = _CHOICES, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The user's environment without what would disturb a launch, offline, one thread per process.
+
+    Args:
+        ignored: Names to leave out beside those that a surrounding launcher sets.
+        inherited: The user's environment.
+    """
+    environment = {
+        name: value
+        for name, value in inherited.items()
+        if name not in _LAUNCHER and name not in ignored and not name.startswith(_LAUNCHER_PREFIXES)
+    }
     if "PYTHONPATH" in environment:
         # The children run in another folder.
         entries = environment["PYTHONPATH"].split(os.pathsep)

@@ -31,7 +31,8 @@ class Failure:
     log: Path
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.where}, last lines:", *(f"  {line}" for line in self.lines), f"full log: {self.log}"])
+        said = [", last lines:", *(f"  {line}" for line in self.lines)] if self.lines else [", which wrote nothing"]
+        return "\n".join([self.where + said[0], *said[1:], f"full log: {self.log}"])
 
 
 def explain(launcher_log: Path, rank_logs: Path, exit_code: int) -> Failure:

@@ -50,7 +50,7 @@ class LaunchView:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._progress.add_task(f"{title}: starting {processes} processes", total=self._total)
+        self._task = self._progress.add_task(f"starting {processes} processes", total=self._total)
 
     def __enter__(self) -> "LaunchView":
         self._console.print(f"[bold]{escape(self._title)}[/]", soft_wrap=True)
@@ -68,7 +68,7 @@ class LaunchView:
             self._platform_shown = True
             for line in describe_facts(facts):
                 self._print(line)
-            self._progress.update(self._task, description=f"{self._title}: training")
+            self._progress.update(self._task, description="training")
         for step in steps[self._shown_steps :]:
             self._show(step)
         self._shown_steps = len(steps)

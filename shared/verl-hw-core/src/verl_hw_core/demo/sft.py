@@ -13,6 +13,7 @@ from rich.markup import escape
 from verl_hw_core.demo.assets import write_assets
 from verl_hw_core.demo.devices import (
     base_environment,
+    ignored_choices,
     prepare_simulator,
     real_device,
     require_components,
@@ -25,7 +26,7 @@ from verl_hw_core.demo.processes import run_launcher
 from verl_hw_core.demo.progress import LaunchView
 from verl_hw_core.demo.sft_config import SftSettings, launch_command, overrides
 from verl_hw_core.demo.verdict import Verdict, print_summary, write_summary
-from verl_hw_core.demo.workspace import RunFolder, Workspace, open_workspace
+from verl_hw_core.demo.workspace import RunFolder, Workspace, is_full, open_workspace, writing
 from verl_hw_core.errors import TrainingFailedError
 from verl_hw_core.hardware import HardwareSpec
 from verl_hw_core.run_facts import RUN_FACTS_ENV, read_facts
@@ -63,6 +64,13 @@ def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
     require_components(simulated=not demo.real)
     workspace = open_workspace(demo.spec.key, demo.output)
     console.print(f"Outputs: {escape(str(workspace.root))}", highlight=False, soft_wrap=True)
+    with writing(workspace.root):
+        verdict = _run(demo, workspace, console, start)
+    print_summary(verdict, console)
+    return verdict
+
+
+def _run(demo: SftDemo, workspace: Workspace, console: Console, start: float) -> Verdict:
     settings = demo.settings
     environment = _environment(demo, workspace, console)
     _build_assets(settings, workspace, console)
@@ -83,12 +91,14 @@ def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
     write_summary(verdict, workspace.summary)
     if verdict.passed and not demo.keep:
         workspace.drop_bulky()
-    print_summary(verdict, console)
     return verdict
 
 
 def _environment(demo: SftDemo, workspace: Workspace, console: Console) -> dict[str, str]:
-    base = base_environment()
+    ignored = ignored_choices(demo.spec, simulated=not demo.real)
+    if ignored:
+        console.print(f"Not used by the demo: {', '.join(ignored)}", highlight=False, soft_wrap=True)
+    base = base_environment(ignored)
     if demo.real:
         return base | real_device(demo.spec)
     with console.status(f"Preparing a simulated {escape(demo.spec.display_name)} (the first time it is compiled)"):
@@ -160,7 +170,8 @@ class _Launcher:
                 stall_seconds=STALL_SECONDS,
             )
         if code != 0:
-            raise TrainingFailedError(f"training failed: {explain(run.launcher_log, run.rank_logs, code)}")
+            full = ", and the disk of the output folder is full" if is_full(run.root) else ""
+            raise TrainingFailedError(f"training failed{full}: {explain(run.launcher_log, run.rank_logs, code)}")
         return read_steps(run.metrics)
 
 

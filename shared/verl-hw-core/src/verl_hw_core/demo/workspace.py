@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's output folder: fresh by default, and never at the cost of someone else's files."""
 
+import errno
+import fcntl
 import json
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
-from verl_hw_core.errors import OutputFolderError
+from verl_hw_core.errors import OutputFolderError, VerlHwError
 
 MARKER = ".verl-hw-demo.json"
 _CONTENTS = frozenset(
@@ -18,6 +23,9 @@ _CONTENTS = frozenset(
 _BULKY = ("tiny-model", "other-weights", "train-data")
 _CHECKPOINTS = "checkpoints"
 _MOST_FOLDERS = 1000
+_LEAST_ROOM = 2**17
+# Network file systems are often mounted without locks; the demo works there without the protection.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @dataclass(frozen=True)
@@ -25,9 +33,14 @@ class Workspace:
     """Where one demo keeps its files.
 
     No folder's name is a Python identifier: the training processes run here, and Python would offer them for import.
+
+    Attributes:
+        root: The output folder.
+        lock: The marker file, locked as long as this object lives, so that no other demo empties the folder.
     """
 
     root: Path
+    lock: TextIO | None = field(default=None, repr=False, compare=False)
 
     @property
     def model(self) -> Path:
@@ -112,17 +125,42 @@ def open_workspace(vendor: str, wanted: Path | None) -> Workspace:
     Raises:
         OutputFolderError: The folder holds files that no demo wrote, or cannot be written.
     """
-    root = _fresh_folder(vendor) if wanted is None else _asked_folder(wanted.expanduser().absolute())
+    root = _fresh_folder(vendor) if wanted is None else wanted.expanduser().absolute()
+    with writing(root):
+        root.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(root)
+        lock = _lock(root / MARKER)
+        _empty(root)
+        lock.truncate(0)
+        lock.write(json.dumps({"vendor": vendor}) + "\n")
+        lock.flush()
+    return Workspace(root, lock)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn whatever keeps files from being written below ``folder`` into one error.
+
+    Raises:
+        OutputFolderError: No room, no right, a file where a folder should be.
+    """
     try:
-        (root / MARKER).write_text(json.dumps({"vendor": vendor}) + "\n", encoding="utf-8")
+        yield
+    except VerlHwError:
+        raise
     except OSError as error:
-        raise OutputFolderError(f"cannot write into {root}: {error.strerror}; choose another --output") from error
-    return Workspace(root)
+        reason = error.strerror or str(error)
+        raise OutputFolderError(f"cannot write into {folder}: {reason}; choose another --output") from error
+
+
+def is_full(folder: Path) -> bool:
+    """Whether there is no room left for a log file, which would say why something failed."""
+    return shutil.disk_usage(folder).free < _LEAST_ROOM
 
 
 def _fresh_folder(vendor: str) -> Path:
-    parent = Path.cwd() / "outputs"
     try:
+        parent = Path.cwd() / "outputs"
         parent.mkdir(exist_ok=True)
         writable = os.access(parent, os.W_OK)
     except OSError:
@@ -139,22 +177,34 @@ def _fresh_folder(vendor: str) -> Path:
     raise OutputFolderError(f"{parent} holds {_MOST_FOLDERS} demo folders already: remove some, or give --output")
 
 
-def _asked_folder(root: Path) -> Path:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        names = {entry.name for entry in root.iterdir()}
-    except OSError as error:
-        raise OutputFolderError(f"cannot use {root} as output folder: {error.strerror}") from error
+def _refuse_foreign(root: Path) -> None:
+    names = {entry.name for entry in root.iterdir()}
     if names and (MARKER not in names or names - _CONTENTS):
         foreign = sorted(names - _CONTENTS)[:3] or sorted(names)[:3]
         raise OutputFolderError(
             f"{root} holds files that the demo did not write ({', '.join(foreign)}): "
             "give --output a new, an empty or a former demo's folder"
         )
-    for name in names:
-        entry = root / name
+
+
+def _lock(marker: Path) -> TextIO:
+    file = marker.open("a", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise OutputFolderError(f"another demo is running in {marker.parent}: choose another --output") from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return file
+
+
+def _empty(root: Path) -> None:
+    for entry in root.iterdir():
+        if entry.name == MARKER:
+            continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    return root
