@@ -32,8 +32,8 @@ MODEL_TYPES = ("language_model", "value_model")
 SEQUENCES, LENGTH, RESPONSE, VOCABULARY = 4, 16, 8, 256
 
 
-def build_engine(models: Path, strategy: str, model_type: str, world_size: int):
-    """verl's engine as its workers build it, in fp32 with eager attention so that runs can be compared bit by bit."""
+def build_engine(models: Path, strategy: str, model_type: str, world_size: int, param_dtype: str = "fp32"):
+    """verl's engine as its workers build it; in fp32 with eager attention, runs can be compared bit by bit."""
     model = HFModelConfig(
         path=str(models / model_type), use_remove_padding=False, override_config={"attn_implementation": "eager"}
     )
@@ -48,7 +48,7 @@ def build_engine(models: Path, strategy: str, model_type: str, world_size: int):
         max_token_len_per_gpu=512,
         infer_max_token_len_per_gpu=512,
         use_torch_compile=False,
-        mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"},
+        mixed_precision={"param_dtype": param_dtype, "reduce_dtype": "fp32", "buffer_dtype": "fp32"},
     )
     optimizer = FSDPOptimizerConfig(lr=1e-3, lr_scheduler_type="constant", total_training_steps=10)
     engine = EngineRegistry.new(

@@ -23,13 +23,15 @@ VENDORS = {"cambricon": "mlu", "enflame": "gcu", "intel": "xpu", "metax": "cuda"
 DEADLINE_S = 600
 
 
-def run_program(models: Path, out: Path, environment: dict[str, str]) -> dict[int, list[dict]]:
+def run_program(
+    models: Path, out: Path, environment: dict[str, str], world_sizes: tuple[int, ...] = WORLD_SIZES
+) -> dict[int, list[dict]]:
     """Run the program and return what each rank wrote, by world size."""
     out.mkdir()
     log = out / "log.txt"
     with log.open("w") as stream:
         finished = subprocess.run(
-            [sys.executable, str(HERE / "engine_program.py"), str(models), str(out), *map(str, WORLD_SIZES)],
+            [sys.executable, str(HERE / "engine_program.py"), str(models), str(out), *map(str, world_sizes)],
             env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
             stdout=stream,
             stderr=subprocess.STDOUT,
@@ -40,7 +42,7 @@ def run_program(models: Path, out: Path, environment: dict[str, str]) -> dict[in
     assert finished.returncode == 0, errors or log.read_text()[-3000:]
     return {
         size: [json.loads((out / f"result-{size}-{rank}.json").read_text()) for rank in range(size)]
-        for size in WORLD_SIZES
+        for size in world_sizes
     }
 
 
@@ -147,3 +149,18 @@ def test_verl_missed_no_name_in_the_device_module(simulated):
     for ranks in runs.values():
         for written in ranks:
             assert written["missing"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.ci
+def test_a_collective_library_without_avg_changes_no_number(models, reference, tmp_path):
+    """FSDP2 averages gradients by AVG; where that is rejected, ours sum and divide (field reports 42 and 45)."""
+    environment = {**simulated_environment("cambricon", 2), "VERL_HW_SIM_LIMITS": "avg_rejected"}
+    runs = run_program(models, tmp_path / "out", environment, world_sizes=(2,))
+    for rank, written in enumerate(runs[2]):
+        assert len(written["results"]) == 4
+        for combination, result in written["results"].items():
+            expected = reference[2][rank]["results"][f"fsdp2-{combination.split('-')[1]}"]
+            tolerance = 1e-9 if combination.startswith("fsdp2") else 1e-4
+            for step, expected_step in zip(result["steps"], expected["steps"], strict=True):
+                assert step == pytest.approx(expected_step, rel=tolerance), combination

@@ -61,3 +61,19 @@ class TrainingFailedError(VerlHwError, RuntimeError):
 
 class ProbeRootError(VerlHwError, ValueError):
     """``VERL_HW_PROBE_ROOT`` does not name a directory."""
+
+
+class ReductionError(VerlHwError, RuntimeError):
+    """A collective backend computes a wrong sum, or the reduction was configured wrongly."""
+
+
+class UnsupportedPrecisionError(VerlHwError, ValueError):
+    """The training precision that was asked for cannot work on this chip."""
+
+
+class CheckDefinitionError(VerlHwError, ValueError):
+    """A conformance check is defined wrongly: its id, its group or its module."""
+
+
+class CheckSuiteError(VerlHwError, RuntimeError):
+    """The conformance suite itself could not run; no verdict on the device."""

@@ -4,9 +4,13 @@
 
 from typing import Any
 
+import torch
 from verl.plugin.platform import get_platform
+from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
 
+from verl_hw_core import reduction
+from verl_hw_core.engines import precision
 from verl_hw_core.engines.attention import usable_attention
 from verl_hw_core.run_facts import record_engine
 
@@ -15,6 +19,16 @@ class AcceleratorFSDPMixin:
     """Adds the accelerator's part to an FSDP engine; put it before verl's engine in the bases."""
 
     model_config: Any
+    engine_config: Any
+    device_mesh: Any
+    scaler: Any
+
+    def __init__(self, model_config: Any, engine_config: Any, *args: Any, **kwargs: Any) -> None:
+        platform = get_platform()
+        reduction.install(platform.device_name)
+        if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
+            precision.require_loss_scaling(platform.vendor_name, platform.device_name)
+        super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
 
     def initialize(self) -> None:
         """Build model, optimizer and scheduler as verl does, then note what was built for whoever asked."""
@@ -26,6 +40,16 @@ class AcceleratorFSDPMixin:
         get_platform().apply_model_patches(self.model_config.hf_config.model_type)
         with usable_attention(self.model_config.override_config.get("attn_implementation")):
             return super()._build_module()  # type: ignore[misc]
+
+    def _build_fsdp_module(self, module: Any) -> Any:
+        module = super()._build_fsdp_module(module)  # type: ignore[misc]
+        platform = get_platform()
+        if self.engine_config.strategy == "fsdp2":
+            device = torch.device(platform.device_name, platform.current_device())
+            reduction.force_sum_where_needed(module, self.device_mesh, device)
+        if self.scaler is not None:
+            self.scaler = precision.grad_scaler(platform.device_name)
+        return module
 
 
 class FSDPLanguageModelEngine(AcceleratorFSDPMixin, FSDPEngineWithLMHead):

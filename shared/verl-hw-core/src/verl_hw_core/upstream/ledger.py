@@ -64,4 +64,23 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/verl-project/verl/pull/6119",
         removal="load_valuehead_model takes the implementation from the model configuration.",
     ),
+    LedgerRow(
+        id="reduce-avg",
+        target="torch.distributed:all_reduce",
+        reason="verl averages losses (workers/engine_workers.py, trainer/sft_trainer.py) and timings "
+        "(utils/profiler/performance.py) with ReduceOp.AVG, which some collective libraries reject or compute wrongly. "
+        "torch's reductions are replaced in processes that train on a chosen vendor's device, and act on an AVG in a "
+        "group whose backend failed the probe.",
+        versions="torch>=2.8",
+        link="https://github.com/verl-project/verl/pull/7917",
+        removal="verl asks the platform whether AVG may be used.",
+    ),
+    LedgerRow(
+        id="grad-scaler-device",
+        target="verl.workers.engine.fsdp.transformer_impl:FSDPEngine._build_fsdp_module",
+        reason="It builds ShardedGradScaler for CUDA; elsewhere torch disables it. Our engines replace the scaler.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/pytorch/pytorch/pull/196195",
+        removal="verl passes the device to ShardedGradScaler.",
+    ),
 )

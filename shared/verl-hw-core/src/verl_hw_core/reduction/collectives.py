@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed's reductions with AVG done as sum-then-divide for groups that need it (ledger row ``reduce-avg``).
+
+Everything that is not an AVG on the accelerator goes straight to torch. Replaced are the functions in
+``torch.distributed`` and in the module that defines them, by the same object and under the same name, so that
+cloudpickle still sends them by reference: a worker without the replacement gets torch's own.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from verl_hw_core.reduction.decision import decide
+from verl_hw_core.reduction.originals import NAMES, replaced
+
+_devices: set[str] = set()
+
+
+def install(device_type: str) -> None:
+    """Replace torch.distributed's reductions for tensors of ``device_type``; a second call changes nothing."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    _devices.add(device_type)
+    for name in NAMES:
+        if name not in replaced and hasattr(dist, name):
+            own = getattr(dist, name)
+            replaced[name] = own
+            averaging = _averaging(name, own)
+            setattr(dist, name, averaging)
+            setattr(distributed_c10d, name, averaging)
+
+
+def uninstall() -> None:
+    """Put torch's own functions back."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    _devices.clear()
+    for name in list(replaced):
+        own = replaced.pop(name)
+        setattr(dist, name, own)
+        setattr(distributed_c10d, name, own)
+
+
+class DividingWork:
+    """Handle of an asynchronous SUM that becomes an average when it is waited for."""
+
+    def __init__(self, work: Any, result: Any, ranks: int) -> None:
+        self._work = work
+        self._result = result
+        self._ranks = ranks
+        self._divided = False
+
+    def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """Wait as torch does, then divide; once, however often it is called."""
+        done = self._work.wait(*args, **kwargs)
+        if not self._divided:
+            self._divided = True
+            self._result.div_(self._ranks)
+        return done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+
+def _averaging(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the replacement of ``own``, whose first parameter is the tensor that holds the result."""
+    signature = inspect.signature(own)
+    result_name = next(iter(signature.parameters))
+
+    @functools.wraps(own)
+    def reduction(*args: Any, **kwargs: Any) -> Any:
+        import torch.distributed as dist
+
+        given = signature.bind(*args, **kwargs).arguments
+        result, group = given[result_name], given.get("group")
+        if given.get("op") != dist.ReduceOp.AVG or not _needs_sum(result, group):
+            return own(*args, **kwargs)
+        _refuse_integers(name, result)
+        work = own(**{**given, "op": dist.ReduceOp.SUM})
+        ranks = dist.get_world_size(group)
+        if given.get("async_op"):
+            return DividingWork(work, result, ranks)
+        result.div_(ranks)
+        return work
+
+    return reduction
+
+
+def _needs_sum(result: Any, group: Any) -> bool:
+    """Whether this rank is to average ``result`` in ``group`` by sum-then-divide."""
+    import torch
+    from torch.distributed import distributed_c10d
+
+    if not isinstance(result, torch.Tensor) or result.device.type not in _devices:
+        return False
+    if distributed_c10d._rank_not_in_group(group):
+        return False
+    group = group if group is not None else distributed_c10d._get_default_group()
+    if group in distributed_c10d._world.pg_coalesce_state:
+        return False  # only recorded now, run later by torch: there is no moment to divide
+    return decide(group, result.device).method == "sum"
+
+
+def _refuse_integers(name: str, result: Any) -> None:
+    if not (result.is_floating_point() or result.is_complex()):
+        # torch's own kind of error for an average of integers (gloo).
+        raise RuntimeError(f"{name} with ReduceOp.AVG: result type Float can't be cast to {result.dtype}")

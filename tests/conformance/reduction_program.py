@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""What averages over ranks come to on simulated devices whose collective library has the faults of the field.
+
+Usage: ``python reduction_program.py OUT_FOLDER WORLD_SIZE``. Every rank runs every scenario and writes its results.
+"""
+
+import json
+import logging
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from verl_hw_core import reduction
+from verl_hw_core.reduction import decision
+from verl_hw_sim import limits
+
+DEVICE, CCL = "mlu", "cncl"
+AVG, SUM = dist.ReduceOp.AVG, dist.ReduceOp.SUM
+
+
+def mine(*shape: int, dtype=torch.float32) -> torch.Tensor:
+    """A tensor of rank + 1 on the device."""
+    return torch.full(shape, dist.get_rank() + 1, dtype=dtype, device=DEVICE)
+
+
+def refused(call, *args, **kwargs) -> str:
+    """Type and text of the exception of a call, empty if there was none."""
+    try:
+        call(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - which one it is, is the question
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def fresh_decisions() -> None:
+    decision._decisions.clear()
+
+
+def averages() -> dict:
+    """Every reduction that takes an operation, over the default group, all answering the average of rank + 1."""
+    ranks = dist.get_world_size()
+    results = {}
+    tensor = mine(3)
+    dist.all_reduce(tensor, op=AVG)
+    results["all_reduce"] = tensor.tolist()
+    tensor = mine(3)
+    work = dist.all_reduce(tensor=tensor, op=AVG, async_op=True)
+    work.wait()
+    work.wait()
+    results["async all_reduce, waited for twice"] = tensor.tolist()
+    tensor = mine(3)
+    dist.reduce(tensor, dst=0, op=AVG)
+    results["reduce"] = tensor.tolist() if dist.get_rank() == 0 else None
+    shard = torch.empty(2, device=DEVICE)
+    dist.reduce_scatter_tensor(shard, mine(2 * ranks), op=AVG)
+    results["reduce_scatter_tensor"] = shard.tolist()
+    shard = torch.empty(2, device=DEVICE)
+    dist.reduce_scatter(shard, [mine(2) for _ in range(ranks)], op=AVG)
+    results["reduce_scatter"] = shard.tolist()
+    tensor = mine(3, dtype=torch.bfloat16)
+    dist.all_reduce(tensor, AVG)
+    results["bfloat16"] = tensor.float().tolist()
+    return results
+
+
+def not_touched() -> dict:
+    """What must go to torch as it is."""
+    host, device = torch.full((2,), dist.get_rank() + 1.0), mine(2)
+    dist.all_reduce(host, op=AVG)
+    dist.all_reduce(device, op=SUM)
+    largest = mine(1, dtype=torch.int64)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    return {"host avg": host.tolist(), "device sum": device.tolist(), "device max": largest.tolist()}
+
+
+def sub_groups() -> dict:
+    """A group without this rank, and one of a single rank."""
+    first = dist.new_group([0])
+    tensor = mine(2)
+    dist.all_reduce(tensor, op=AVG, group=first)
+    return {"own value": tensor.tolist(), "rank": dist.get_rank()}
+
+
+def integers() -> dict:
+    return {"error": refused(dist.all_reduce, mine(2, dtype=torch.int64), op=AVG)}
+
+
+def fsdp2_gradients(mesh) -> dict:
+    """Gradient of a model with nested FSDP2 modules, and the operations that its backward pass asked for."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()))
+    model = model.to(DEVICE)
+    fully_shard(model[1], mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    device = torch.device(DEVICE, torch.get_device_module(DEVICE).current_device())
+    switched = reduction.force_sum_where_needed(model, mesh, device)
+    inputs = torch.full((2, 4), dist.get_rank() + 1.0, device=DEVICE)
+    error = refused(lambda: model(inputs).sum().backward())
+    if error:
+        return {"error": error, "switched": switched}
+    gradients = [parameter.grad.full_tensor().flatten().tolist() for parameter in model.parameters()]
+    nested = sum(isinstance(module, FSDPModule) for module in model.modules())
+    return {"error": "", "switched": switched, "nested": nested, "gradients": gradients}
+
+
+def scenarios() -> dict:
+    ranks = dist.get_world_size()
+    flat = init_device_mesh(DEVICE, (ranks,))
+    hybrid = init_device_mesh(DEVICE, (2, ranks // 2), mesh_dim_names=("ddp", "fsdp"))
+    results = {"plain": {"averages": averages(), "fsdp2": fsdp2_gradients(flat), "hsdp": fsdp2_gradients(hybrid)}}
+    with limits.override(avg_rejected=True):
+        results["rejected, not installed"] = {"error": refused(averages)}
+        fresh_decisions()
+        reduction.install(DEVICE)
+        reduction.install(DEVICE)
+        results["rejected"] = {
+            "averages": averages(),
+            "not touched": not_touched(),
+            "sub-groups": sub_groups(),
+            "integers": integers(),
+            "fsdp2": fsdp2_gradients(flat),
+            "hsdp": fsdp2_gradients(hybrid),
+        }
+        os.environ["VERL_HW_REDUCTION"] = "native"
+        fresh_decisions()
+        results["rejected, native asked for"] = {"error": refused(averages)}
+        os.environ["VERL_HW_REDUCTION"] = "perhaps"
+        fresh_decisions()
+        results["odd mode"] = {"error": refused(averages)}
+        del os.environ["VERL_HW_REDUCTION"]
+    for fault in ("avg_wrong", "sum_wrong"):
+        fresh_decisions()
+        with limits.override(**{fault: True}):
+            error = refused(averages)
+            results[fault] = {"error": error} if error else {"averages": averages(), "fsdp2": fsdp2_gradients(flat)}
+    fresh_decisions()
+    results["sound"] = {"averages": averages(), "decision": vars(reduction.decide(None, torch.device(DEVICE)))}
+    reduction.uninstall()
+    results["uninstalled"] = {"own": dist.all_reduce.__code__.co_filename.endswith("c10d_logger.py")}
+    return results
+
+
+def run_rank(rank: int, world_size: int, out: Path) -> None:
+    logging.basicConfig(filename=out / f"log-{rank}.txt", level=logging.INFO)
+    torch.set_num_threads(1)
+    torch.get_device_module(DEVICE).set_device(rank)
+    store = f"file://{out}/rendezvous"
+    dist.init_process_group(f"cpu:gloo,{DEVICE}:{CCL}", init_method=store, rank=rank, world_size=world_size)
+    try:
+        results = scenarios()
+    except Exception:
+        (out / f"error-{rank}.txt").write_text(traceback.format_exc())
+        raise
+    (out / f"result-{rank}.json").write_text(json.dumps(results))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def main() -> None:
+    out, world_size = Path(sys.argv[1]), int(sys.argv[2])
+    torch.multiprocessing.start_processes(run_rank, (world_size, out), nprocs=world_size, start_method="fork")
+
+
+if __name__ == "__main__":
+    main()
