@@ -132,11 +132,10 @@ def build(arguments: list[str]) -> int:
 
 def _static_checks(phases: Phases) -> None:
     bin_ = envs.executable
-    sources = sorted(str(path.relative_to(envs.ROOT)) for path in envs.ROOT.glob("*/*/src") if path.is_dir())
     phases.run("uv pip check", [_uv(dict(phases.env)), "pip", "check"])
     phases.run("ruff check", [bin_("ruff"), "check", "."])
     phases.run("ruff format", [bin_("ruff"), "format", "--check", "."])
-    phases.run("mypy", [bin_("mypy"), *sources, "scripts"])
+    phases.run("mypy", [bin_("mypy")])
     phases.run("codespell", [bin_("codespell")])
     phases.run("tree", [bin_("python"), "scripts/check_tree.py"])
 
