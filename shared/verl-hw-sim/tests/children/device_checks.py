@@ -498,10 +498,12 @@ def check_many_threads():
                 x = torch.ones(4, device=D, requires_grad=True)
                 assert x.device.index == ordinal
                 F.dropout(x, 0.5).sum().backward()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - said by the main thread
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(ordinal,)) for ordinal in itertools.islice(itertools.cycle((0, 1)), 6)]
+    threads = [
+        threading.Thread(target=work, args=(ordinal,)) for ordinal in itertools.islice(itertools.cycle((0, 1)), 6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
