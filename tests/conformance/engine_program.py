@@ -151,6 +151,18 @@ def watch_device_module() -> AskedModule:
     return watcher
 
 
+def saved_on(checkpoint: str) -> list[str]:
+    """Device types of the shards in this rank's checkpoint file."""
+    file = f"{checkpoint}/model_world_size_{dist.get_world_size()}_rank_{dist.get_rank()}.pt"
+    shards = []
+    for value in torch.load(file, weights_only=False).values():
+        if hasattr(value, "local_shards"):
+            shards += [shard.tensor for shard in value.local_shards()]
+        else:
+            shards.append(value.to_local() if hasattr(value, "to_local") else value)
+    return sorted({shard.device.type for shard in shards})
+
+
 def run_combination(models: Path, out: Path, strategy: str, model_type: str) -> dict:
     torch.manual_seed(0)
     name = get_platform().device_name
@@ -169,6 +181,7 @@ def run_combination(models: Path, out: Path, strategy: str, model_type: str) -> 
     checkpoint = str(out / f"checkpoint-{name}-{dist.get_world_size()}-{strategy}-{model_type}")
     engine.save_checkpoint(checkpoint, global_step=1)
     dist.barrier()
+    facts["saved_on"] = saved_on(checkpoint)
     facts["after_save"] = train_step(engine, loss, 50, model_type)
     changed = exported(engine)
     engine.load_checkpoint(checkpoint, del_local_after_load=False)

@@ -144,6 +144,13 @@ def test_checkpoint_restores_and_replays_exactly(simulated, reference):
         assert result["replayed"], combination
 
 
+def test_fsdp1_shards_are_saved_from_the_host(simulated, reference):
+    """verl gathers them on the host for CUDA only: elsewhere saving needs twice the device memory (field report 64)."""
+    for combination, result, _ in every_rank(simulated, reference):
+        if combination.startswith("fsdp-"):
+            assert result["saved_on"] == ["cpu"]
+
+
 def test_verl_missed_no_name_in_the_device_module(simulated):
     _, runs = simulated
     for ranks in runs.values():

@@ -12,6 +12,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 from verl_hw_core import reduction
 from verl_hw_core.engines import precision
 from verl_hw_core.engines.attention import usable_attention
+from verl_hw_core.engines.checkpoint import care_for_checkpoints
 from verl_hw_core.run_facts import record_engine
 
 
@@ -28,6 +29,7 @@ class AcceleratorFSDPMixin:
         reduction.install(platform.device_name)
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
             precision.require_loss_scaling(platform.vendor_name, platform.device_name)
+        care_for_checkpoints()
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
 
     def initialize(self) -> None:

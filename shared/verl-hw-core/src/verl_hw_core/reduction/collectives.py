@@ -12,8 +12,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from verl_hw_core import upstream
 from verl_hw_core.reduction.decision import decide
-from verl_hw_core.reduction.originals import NAMES, replaced
+from verl_hw_core.reduction.originals import NAMES, ROW, original
 
 _devices: set[str] = set()
 
@@ -25,24 +26,16 @@ def install(device_type: str) -> None:
 
     _devices.add(device_type)
     for name in NAMES:
-        if name not in replaced and hasattr(dist, name):
-            own = getattr(dist, name)
-            replaced[name] = own
-            averaging = _averaging(name, own)
-            setattr(dist, name, averaging)
-            setattr(distributed_c10d, name, averaging)
+        if hasattr(dist, name):
+            averaging = _averaging(name, original(name))
+            for owner in (dist, distributed_c10d):
+                upstream.replace(ROW, owner, name, averaging)
 
 
 def uninstall() -> None:
     """Put torch's own functions back."""
-    import torch.distributed as dist
-    from torch.distributed import distributed_c10d
-
     _devices.clear()
-    for name in list(replaced):
-        own = replaced.pop(name)
-        setattr(dist, name, own)
-        setattr(distributed_c10d, name, own)
+    upstream.restore(ROW)
 
 
 class DividingWork:

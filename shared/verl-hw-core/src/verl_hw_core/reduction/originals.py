@@ -5,16 +5,18 @@
 from collections.abc import Callable
 from typing import Any
 
+from verl_hw_core import upstream
+
+ROW = "reduce-avg"
+"""Ledger row of the replacement."""
+
 NAMES = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single")
 """Functions of torch.distributed that take a ReduceOp; the last one exists from torch 2.13."""
-
-replaced: dict[str, Callable[..., Any]] = {}
-"""The originals of the functions that are replaced right now, by name."""
 
 
 def original(name: str) -> Callable[..., Any]:
     """Return torch's own function ``name``."""
     import torch.distributed
 
-    found: Callable[..., Any] = replaced.get(name) or getattr(torch.distributed, name)
-    return found
+    own: Callable[..., Any] = upstream.original(ROW, torch.distributed, name)
+    return own

@@ -3,5 +3,6 @@
 """The ledger of places where verl-hw changes, or reaches into, somebody else's code."""
 
 from verl_hw_core.upstream.ledger import LEDGER, LedgerRow
+from verl_hw_core.upstream.patches import in_force, original, replace, restore
 
-__all__ = ["LEDGER", "LedgerRow"]
+__all__ = ["LEDGER", "LedgerRow", "in_force", "original", "replace", "restore"]

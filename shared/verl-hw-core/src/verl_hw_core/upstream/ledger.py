@@ -83,4 +83,22 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/pytorch/pytorch/pull/196195",
         removal="verl passes the device to ShardedGradScaler.",
     ),
+    LedgerRow(
+        id="fsdp1-checkpoint-offload",
+        target="verl.utils.checkpoint.fsdp_checkpoint_manager:is_cuda_available",
+        reason="FSDP1's sharded checkpoints are gathered on the host only if this constant is true; elsewhere saving "
+        "holds a second copy of the shards in device memory.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6403",
+        removal="verl asks the platform.",
+    ),
+    LedgerRow(
+        id="checkpoint-rng",
+        target="verl.utils.checkpoint.checkpoint_manager:BaseCheckpointManager.load_rng_state",
+        reason="A checkpoint from another chip has no RNG state for this one, which verl passes over in silence, or "
+        "one of another layout, on which loading fails.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/pytorch/pytorch/issues/138329",
+        removal="verl warns and goes on.",
+    ),
 )
