@@ -46,10 +46,19 @@ def test_shows_the_traceback_of_the_rank_that_failed_first(tmp_path: Path) -> No
 
 def test_a_killed_rank_says_so(tmp_path: Path) -> None:
     (tmp_path / "torchrun.log").write_text(TORCHRUN.format(code=-9))
-    logs(tmp_path, 1, "loading\n")
+    noise = "WARNING:2026-11-30 a note\nLoading weights: 100%|█████| 27/27 [00:00<00:00, 21513it/s]\r\n"
+    logs(tmp_path, 1, f"loading\n{noise}")
     failure = explain(tmp_path / "torchrun.log", tmp_path / "ranks", 1)
-    assert "out of memory" in failure.where
+    assert failure.where == "rank 1 (exit code -9, SIGKILL: most likely the machine ran out of memory)"
     assert failure.lines == ("loading",)
+
+
+def test_without_a_word_of_the_killed_rank_torchrun_is_quoted(tmp_path: Path) -> None:
+    (tmp_path / "torchrun.log").write_text(TORCHRUN.format(code=-15))
+    logs(tmp_path, 1, "Epoch 1/1:  60%|██████    | 36/60 [00:18<00:12,  1.86it/s]\n")
+    failure = explain(tmp_path / "torchrun.log", tmp_path / "ranks", 1)
+    assert failure.where == "rank 1 (exit code -15, SIGTERM)"
+    assert "Root Cause (first observed failure):" in failure.lines
 
 
 def test_a_failure_of_torchrun_itself_is_shown_from_its_own_log(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 """Find, after a failed torchrun launch, the rank that failed first and the lines that say why."""
 
 import re
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,10 @@ _ROOT_CAUSE = re.compile(
 # torch puts this before each line once a process group exists.
 _RANK_PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 _TRACEBACK = "Traceback (most recent call last):"
-_LOG_PREFIX = re.compile(r"^(\S*(W|I)\d{4} |\d{4}-\d\d-\d\d )|Warning: |^\s*warnings\.warn\(")
+# Lines that say nothing about a failure: torch's and Python's warnings and notes, progress bars.
+_NOISE = re.compile(
+    r"^(\S*(W|I)\d{4} |\d{4}-\d\d-\d\d |(WARNING|INFO|DEBUG):)|Warning: |^\s*warnings\.warn\(|\d%\|.*\| \d+/\d+ \["
+)
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,13 @@ def relevant_lines(text: str) -> tuple[str, ...]:
     starts = [number for number, line in enumerate(lines) if line.strip() == _TRACEBACK]
     if starts:
         return tuple(_traceback(lines[starts[-1] :])[-_LINES:])
-    return tuple([line for line in lines if line and not _LOG_PREFIX.search(line)][-_LINES:])
+    return tuple([line for line in lines if line and not _NOISE.search(line)][-_LINES:])
 
 
 def _traceback(lines: list[str]) -> list[str]:
     """The traceback at the start of ``lines``: indented lines, then the exception with its message."""
     end = next((number for number, line in enumerate(lines[1:], 1) if line and not line.startswith(" ")), len(lines))
-    message = [line for line in lines[end:] if line and not _LOG_PREFIX.search(line)]
+    message = [line for line in lines[end:] if line and not _NOISE.search(line)]
     frames = [line for line in lines[:end] if line.strip(" ^~")]
     kept = message[: _LINES // 2]
     return frames[-(_LINES - len(kept)) :] + kept
@@ -76,7 +80,11 @@ def _logs_of(rank_logs: Path, local_rank: str) -> list[Path]:
 
 
 def _hint(code: int) -> str:
-    return ", killed: most likely the machine ran out of memory" if code == -9 else ""
+    """Say what a negative exit code means: the signal that ended the process."""
+    if code >= 0:
+        return ""
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else "a signal"
+    return f", {name}" + (": most likely the machine ran out of memory" if code == -signal.SIGKILL else "")
 
 
 def _read(path: Path) -> str:
