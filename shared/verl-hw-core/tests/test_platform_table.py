@@ -14,9 +14,12 @@ from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, Ver
 
 @pytest.fixture
 def registry(monkeypatch, verl_without_plugins):
-    """verl's registry with its built-in platforms only, restored afterwards."""
+    """verl's registry as it is when plugins load: built-in platforms only, nothing resolved, no engines imported."""
+    from verl.plugin.platform import platform_manager
     from verl.plugin.platform.platform_manager import PlatformRegistry
 
+    monkeypatch.setattr(platform_manager, "_current_platform", None)
+    monkeypatch.delitem(sys.modules, "verl.workers.engine", raising=False)
     monkeypatch.setattr(PlatformRegistry, "_platforms", dict(PlatformRegistry._platforms))
     monkeypatch.setattr(vendors, "_vendors", {})
     monkeypatch.setattr(load_report, "_problems", [])

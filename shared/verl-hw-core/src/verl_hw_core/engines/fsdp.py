@@ -10,9 +10,9 @@ from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
 
 from verl_hw_core import reduction
+from verl_hw_core.checkpoints import care_for_checkpoints
 from verl_hw_core.engines import precision
 from verl_hw_core.engines.attention import usable_attention
-from verl_hw_core.engines.checkpoint import care_for_checkpoints
 from verl_hw_core.run_facts import record_engine
 
 
