@@ -50,8 +50,8 @@ def verdict(**changes: Any) -> Verdict:
     return dataclasses.replace(good, **changes)
 
 
-def shown(result: Verdict) -> str:
-    console = Console(file=io.StringIO(), width=200)
+def shown(result: Verdict, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width)
     print_summary(result, console)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text
@@ -65,6 +65,13 @@ def test_a_good_run_passes_and_says_that_it_was_simulated() -> None:
     assert "simulated" in text
     assert "Acme [A1]" in text
     assert "NO" not in text
+
+
+def test_a_narrow_terminal_shows_everything_and_no_frame() -> None:
+    text = shown(verdict(), width=40)
+    assert not set(text) & set("│┌└")
+    assert "AcmeEngine" in text
+    assert "digit for digit" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

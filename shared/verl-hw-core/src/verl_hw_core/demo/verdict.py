@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.box import SQUARE
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -18,6 +19,7 @@ from verl_hw_core.hardware import HardwareSpec
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_DIFFERENCES = 4
+_FRAME_FROM = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,10 @@ def write_summary(verdict: Verdict, path: Path) -> None:
 
 def print_summary(verdict: Verdict, console: Console) -> None:
     """Print the result as a short table."""
-    table = Table(show_header=False, title=f"verl SFT on {verdict.spec.display_name}", title_justify="left")
+    # A narrow terminal has no room for a frame.
+    frame = SQUARE if console.width >= _FRAME_FROM else None
+    console.print(f"[bold]verl SFT on {escape(verdict.spec.display_name)}[/]", soft_wrap=True, highlight=False)
+    table = Table(show_header=False, box=frame, padding=(0, 1, 0, 0) if frame is None else (0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -95,8 +100,8 @@ def print_summary(verdict: Verdict, console: Console) -> None:
     table.add_row("loss fell", _mark(verdict.loss_fell), _losses(verdict.whole))
     table.add_row("resume exact", _mark(verdict.comparison.exact), _resume(verdict))
     table.add_row("time", "", f"{verdict.seconds:.0f} s")
-    table.add_row("outputs", "", escape(str(verdict.outputs)))
     console.print(table)
+    console.print(f"Outputs: {escape(str(verdict.outputs))}", soft_wrap=True, highlight=False)
     for line in verdict.comparison.differences[:_MOST_DIFFERENCES]:
         console.print(f"  {escape(line)}", style="red", highlight=False)
     if verdict.simulated:
