@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m verl_hw_core.conformance.child FOLDER``: one rank of a launch. Runs the job's checks, one after the other."""
+"""``python -m verl_hw_core.conformance.child FOLDER``: one rank of a launch, which runs its checks in order."""
 
 import faulthandler
 import os

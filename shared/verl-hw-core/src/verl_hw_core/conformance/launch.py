@@ -154,6 +154,7 @@ class _Attempt:
         silent = tuple(rank for rank in range(self._plan.processes) if rank not in findings)
         guilty = tuple(sorted(signals)) or silent
         observed = [signals[min(signals)] if signals else self._overdue or "the process ended without a result"]
+        observed += [f"rank {rank} said: {finding.observed}" for rank, finding in findings.items() if finding.observed]
         observed += self._stack(guilty[0])
         finding = Finding(
             status=Status.CRASH,

@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 class Status(str, Enum):
     """How a check ended.
 
-    ``WARN``: verl or verl-hw goes another way, at a cost. ``CRASH``: the check's process died or gave no answer in time.
+    ``WARN``: verl or verl-hw goes another way, at a cost. ``CRASH``: its process died or gave no answer in time.
     """
 
     OK = "ok"

@@ -9,7 +9,7 @@ from pathlib import Path
 from verl_hw_core.conformance import events
 from verl_hw_core.conformance.results import Finding, Status
 
-# How long the others may take once one rank has failed a check: they may be waiting for a collective it never reached.
+# How long the others may take once one rank has left a check early: they may wait for a collective it never reached.
 _PATIENCE_AFTER_FAILURE = 6.0
 
 
@@ -85,7 +85,7 @@ class Watcher:
                 seconds=float(event["seconds"]),
             )
             self.findings.setdefault(event["id"], {})[rank] = finding
-            if finding.status.is_bad:
+            if finding.status is not Status.OK:
                 self._answered.setdefault(event["id"], time.monotonic())
 
     def _check_time(self) -> None:
@@ -103,4 +103,4 @@ class Watcher:
             raise LaunchOverdueError(f"no answer within {self._deadline:.0f} s")
         failed_at = self._answered.get(current)
         if failed_at is not None and now - failed_at > _PATIENCE_AFTER_FAILURE:
-            raise LaunchOverdueError("a rank failed and the others were still waiting for it")
+            raise LaunchOverdueError("a rank left the check early and the others waited for it")
