@@ -5,7 +5,6 @@
 import importlib.metadata
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,84 +42,55 @@ def python(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[st
     )
 
 
-def results_of(output: str, error: str, status: int) -> dict[str, str | None]:
-    """What each check of a child reported; a check that is missing gets the child's end as its failure."""
-    results: dict[str, str | None] = {}
-    for line in output.splitlines():
-        if line.startswith("CHECK "):
-            results.update(json.loads(line.removeprefix("CHECK ")))
+class Results(dict[tuple[str, str], str]):
+    """Failures by suite and check; None for a check that passed, and the child's end for one that did not report."""
 
-    class Results(dict[str, str | None]):
-        def __missing__(self, name: str) -> str:
-            return f"{name} did not report; the child ended with {status}\n{output[-2000:]}\n{error[-4000:]}"
+    def __init__(self, child: "subprocess.CompletedProcess[str]", ranks: dict[str, int]) -> None:
+        self._end = f"did not report; the child ended with {child.returncode}"
+        self._error = child.stderr[-4000:]
+        self.start_seconds = self.start_cpu_seconds = float("inf")
+        passed: dict[tuple[str, str], int] = {}
+        for line in child.stdout.splitlines():
+            if line.startswith("STARTED "):
+                self.start_seconds, self.start_cpu_seconds = map(float, line.split()[1:])
+            if not line.startswith("CHECK "):
+                continue
+            report = json.loads(line.removeprefix("CHECK "))
+            key = (report["suite"], report["check"])
+            if report["outcome"] is None:
+                passed[key] = passed.get(key, 0) + 1
+            else:
+                self[key] = self.get(key, "") + f"rank {report['rank']}: {report['outcome']}\n"
+        self._passed = {key for key, count in passed.items() if count == ranks[key[0]]}
 
-    return Results(results)
+    def failure(self, suite: str, check: str) -> str | None:
+        """Why a check failed, or None."""
+        if (suite, check) in self._passed:
+            return None
+        return self.get((suite, check), f"{suite}.{check} {self._end}") + f"\nstderr: {self._error}"
+
+
+@pytest.fixture(scope="session")
+def simulated_results() -> Callable[..., Results]:
+    """``simulated_results(vendor, device_checks=1, collective_checks=2)``: suites with their number of ranks.
+
+    The suites share one process that imports torch, and run once in a session.
+    """
+    done: dict[tuple[object, ...], Results] = {}
+
+    def run(vendor: str, **suites: int) -> Results:
+        if vendor == "metax" and not CPU_TORCH:
+            pytest.skip(f"simulating metax needs a CPU build of torch; this is {TORCH_VERSION}")
+        key = (vendor, *suites.items())
+        if key not in done:
+            arguments = [f"{suite}:{ranks}" for suite, ranks in suites.items()]
+            child = python(str(CHILDREN / "simulated.py"), *arguments, VERL_HW_SIM=f"{vendor}:2")
+            done[key] = Results(child, suites)
+        return done[key]
+
+    return run
 
 
 @pytest.fixture(scope="session")
 def run_python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
     return python
-
-
-@pytest.fixture(scope="session")
-def child_results() -> Callable[..., dict[str, str | None]]:
-    """``child_results(script, vendor, **variables)``: results by check; each child runs once in a session."""
-    done: dict[tuple[object, ...], dict[str, str | None]] = {}
-
-    def run(script: str, vendor: str, **variables: str) -> dict[str, str | None]:
-        if vendor == "metax" and not CPU_TORCH:
-            pytest.skip(f"simulating metax needs a CPU build of torch; this is {TORCH_VERSION}")
-        key = (script, vendor, *sorted(variables.items()))
-        if key not in done:
-            request = vendor if ":" in vendor else f"{vendor}:2"
-            child = python(str(CHILDREN / script), VERL_HW_SIM=request, **variables)
-            done[key] = results_of(child.stdout, child.stderr, child.returncode)
-        return done[key]
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def rank_results() -> Callable[..., list[dict[str, str | None]]]:
-    """``rank_results(script, vendor, *arguments, **variables)``: results by check of each of two ranks."""
-    done: dict[tuple[object, ...], list[dict[str, str | None]]] = {}
-
-    def run(script: str, vendor: str, *arguments: str, **variables: str) -> list[dict[str, str | None]]:
-        if vendor == "metax" and not CPU_TORCH:
-            pytest.skip(f"simulating metax needs a CPU build of torch; this is {TORCH_VERSION}")
-        key = (script, vendor, *arguments, *sorted(variables.items()))
-        if key not in done:
-            done[key] = start_ranks(script, vendor, *arguments, **variables)
-        return done[key]
-
-    return run
-
-
-def start_ranks(script: str, vendor: str, *arguments: str, **variables: str) -> list[dict[str, str | None]]:
-    """Two ranks of one script; no launcher, which would import torch once more."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    if vendor:
-        variables["VERL_HW_SIM"] = f"{vendor}:2"
-    common = {**clean_environment(), **variables, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(CHILDREN / script), *arguments],
-            env={**common, "MASTER_PORT": str(port), "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    results = []
-    try:
-        for process in ranks:
-            output, error = process.communicate(timeout=280)
-            results.append(results_of(output, error, process.returncode))
-    finally:
-        for process in ranks:
-            if process.poll() is None:
-                process.kill()
-    return results

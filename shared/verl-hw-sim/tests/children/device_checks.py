@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a simulated device must do, whatever the vendor."""
 
+import contextlib
 import copy
 import io
 import itertools
-import os
 
-import checks
 import torch
 import torch.nn.functional as F
 from checks import raises
@@ -104,7 +103,25 @@ def check_ordinals_out_of_range_raise():
         raises(RuntimeError, lambda device=device: torch.empty(1, device=device), "invalid device ordinal")
         raises(RuntimeError, lambda device=device: torch.ones(1).to(device), "invalid device ordinal")
         raises(RuntimeError, lambda ordinal=ordinal: MODULE.set_device(ordinal), "invalid device ordinal")
-        raises(RuntimeError, lambda ordinal=ordinal: MODULE.get_device_name(ordinal), "invalid device ordinal")
+        raises(RuntimeError, lambda ordinal=ordinal: MODULE.synchronize(ordinal), "invalid device ordinal")
+        for name in (
+            "current_stream",
+            "default_stream",
+            "get_device_capability",
+            "get_device_name",
+            "get_device_properties",
+            "get_rng_state",
+            "max_memory_allocated",
+            "mem_get_info",
+            "memory_allocated",
+            "memory_stats",
+            "reset_peak_memory_stats",
+            "set_device",
+        ):
+            if hasattr(MODULE, name):
+                function = getattr(MODULE, name)
+                raises(RuntimeError, lambda ordinal=ordinal, call=function: call(ordinal), "invalid device ordinal")
+        raises(RuntimeError, lambda ordinal=ordinal: MODULE.can_device_access_peer(0, ordinal), "invalid device ordinal")
     assert MODULE.current_device() == 0
 
 
@@ -245,6 +262,9 @@ def check_generators():
     states = MODULE.get_rng_state_all()
     assert len(states) == len(MODULE.default_generators) == 2
     MODULE.set_rng_state_all(states)
+    on_cpu = torch.Generator()
+    raises(RuntimeError, lambda: torch.rand(2, device=D, generator=on_cpu), f"Expected a '{D}' device type")
+    raises(RuntimeError, lambda: torch.rand(2, generator=torch.Generator(device=D)), "Expected a 'cpu' device type")
     own = torch.Generator(device=D).manual_seed(1)
     draws = torch.rand(4, device=D, generator=own)
     assert torch.equal(draws, torch.rand(4, device=D, generator=torch.Generator(device=D).manual_seed(1)))
@@ -290,6 +310,12 @@ def check_storage_resize():
     tensor.fill_(2)
     assert tensor.sum().item() == 12
     assert storage.device == torch.device(D, 0)
+    view = torch.arange(8.0, device=D).view(torch.uint8)[8:]
+    view.untyped_storage().resize_(0)
+    raises(RuntimeError, lambda: torch.empty(2, device=D).set_(torch.empty(2, device=f"{D}:1")), "cannot back")
+    grown = torch.empty(0, device=D).set_(torch.ones(2, device=D).untyped_storage(), 0, (64, 64))
+    grown.fill_(1)  # a storage that is too small grows, as on the CPU
+    assert grown.untyped_storage().size() == 64 * 64 * 4
 
 
 def check_out_arguments_are_resized():
@@ -361,7 +387,6 @@ def check_nested_jagged():
     values, offsets = torch.randn(5, 4, device=D), torch.tensor([0, 2, 5], device=D)
     nested = torch.nested.nested_tensor_from_jagged(values, offsets)
     assert nested.device.type == D
-    assert nested.to_padded_tensor(0.0).shape == (2, 3, 4)
     assert (nested * 2).values().sum().item() == (values * 2).sum().item()
     here = torch.nested.nested_tensor_from_jagged(values.cpu(), offsets.cpu())
     assert torch.equal(nested.to_padded_tensor(0.0).cpu(), here.to_padded_tensor(0.0))
@@ -374,21 +399,29 @@ def check_nested_jagged():
 
 def check_attention():
     shape = (1, 4, 6, 8)
-    masks = (None, torch.ones(6, 6, dtype=torch.bool).tril(), torch.zeros(6, 6))
-    for mask, causal in [*((mask, False) for mask in masks), (None, True)]:
+    causal_mask = torch.ones(6, 6, dtype=torch.bool).tril()
+    for mask, causal in ((None, False), (causal_mask, False), (torch.zeros(6, 6), False), (None, True)):
         torch.manual_seed(0)
-        q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
-        there = [x.detach().to(D).requires_grad_() for x in (q, k, v)]
-        ours = F.scaled_dot_product_attention(*there, attn_mask=None if mask is None else mask.to(D), is_causal=causal)
-        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-            theirs = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
-        torch.testing.assert_close(ours.cpu(), theirs)
-        ours.sum().backward()
-        assert there[0].grad.device.type == D
+        here = [torch.randn(shape, requires_grad=True) for _ in range(3)]
+        there = [x.detach().to(D).requires_grad_() for x in here]
+        for backend in (None, torch.nn.attention.SDPBackend.MATH):
+            with torch.nn.attention.sdpa_kernel(backend) if backend else contextlib.nullcontext():
+                theirs = F.scaled_dot_product_attention(*here, attn_mask=mask, is_causal=causal)
+                ours = F.scaled_dot_product_attention(
+                    *there, attn_mask=None if mask is None else mask.to(D), is_causal=causal
+                )
+            assert ours.stride() == theirs.stride()
+            assert torch.equal(ours.cpu(), theirs)
+            theirs.sum().backward()
+            ours.sum().backward()
+            for x, y in zip(here, there, strict=True):
+                assert torch.equal(x.grad, y.grad.cpu())
     grouped = F.scaled_dot_product_attention(
         torch.randn(shape, device=D), *(torch.randn(1, 2, 6, 8, device=D) for _ in range(2)), enable_gqa=True
     )
     assert grouped.shape == shape
+    with torch.autocast(D, dtype=torch.bfloat16):
+        assert F.scaled_dot_product_attention(*there).dtype == torch.bfloat16
 
 
 def check_optimizers():
@@ -520,8 +553,3 @@ def check_fork_and_pickle():
 
 def _sum_in_child():
     return torch.ones(3, device=D).sum().item()
-
-
-if __name__ == "__main__":
-    assert "VERL_HW_SIM" in os.environ
-    checks.run(globals())
