@@ -25,9 +25,9 @@ STACK = (
 )  # fmt: skip
 CASE_SECONDS = 120
 
-# Serves one case a line; the forked child leaves the loop, so that its end is the interpreter's own.
+# Serves one case a line; the forked child leaves the loop, so that what a case raises ends it as it would a script.
 PARENT = f"""
-import importlib, json, os, sys, time
+import gc, importlib, json, os, sys, time
 for name in {STACK!r}:
     try:
         importlib.import_module(name)
@@ -36,6 +36,8 @@ for name in {STACK!r}:
 early = sorted(name for name in sys.modules if name.split(".")[0] in ("verl", "verl_hw_core"))
 print(json.dumps(early), flush=True)
 code = ""
+gc.collect()
+gc.freeze()
 for line in sys.stdin:
     case = json.loads(line)
     pid = os.fork()
@@ -57,6 +59,9 @@ for line in sys.stdin:
     print(os.waitstatus_to_exitcode(done[1]), flush=True)
 if code:
     exec(compile(code, "<case>", "exec"), {{"__name__": "__main__"}})
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # taking the parent's modules apart would take longer than the case
 """
 
 
