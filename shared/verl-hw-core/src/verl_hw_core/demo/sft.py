@@ -101,7 +101,10 @@ def _environment(demo: SftDemo, workspace: Workspace, console: Console) -> dict[
     base = base_environment(ignored)
     if demo.real:
         return base | real_device(demo.spec)
-    with console.status(f"Preparing a simulated {escape(demo.spec.display_name)} (the first time it is compiled)"):
+    doing = f"Preparing a simulated {escape(demo.spec.display_name)} (compiled the first time, about a minute)"
+    if not console.is_terminal:
+        console.print(doing, highlight=False, soft_wrap=True)  # a status line shows on terminals only
+    with console.status(doing):
         environment = base | simulated_device(demo.spec, demo.settings.processes)
         prepare_simulator(environment, workspace.root, workspace.simulator_log)
     return environment
