@@ -77,3 +77,11 @@ class CheckDefinitionError(VerlHwError, ValueError):
 
 class CheckSuiteError(VerlHwError, RuntimeError):
     """The conformance suite itself could not run; no verdict on the device."""
+
+
+class UnsupportedModelSettingError(VerlHwError, ValueError):
+    """A model setting (padding removal, sequence parallelism, kernels) cannot give right numbers on this chip."""
+
+
+class ModelPatchError(VerlHwError, ValueError):
+    """A model patch is declared wrongly, or ``VERL_HW_MODEL_PATCHES`` holds an unknown value."""

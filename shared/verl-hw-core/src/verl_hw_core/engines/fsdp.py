@@ -12,8 +12,9 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 from verl_hw_core import reduction
 from verl_hw_core.checkpoints import care_for_checkpoints
 from verl_hw_core.engines import precision
-from verl_hw_core.engines.attention import usable_attention
 from verl_hw_core.run_facts import record_engine
+from verl_hw_core.training import packing
+from verl_hw_core.training.attention import usable_attention
 
 
 class AcceleratorFSDPMixin:
@@ -29,6 +30,8 @@ class AcceleratorFSDPMixin:
         reduction.install(platform.device_name)
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
             precision.require_loss_scaling(platform.vendor_name, platform.device_name)
+        packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
+        packing.keep_transformers_attention()
         care_for_checkpoints()
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
 
@@ -40,8 +43,12 @@ class AcceleratorFSDPMixin:
     def _build_module(self) -> Any:
         # verl declares this hook and never calls it (0.9.0, 0.9.1, main).
         get_platform().apply_model_patches(self.model_config.hf_config.model_type)
-        with usable_attention(self.model_config.override_config.get("attn_implementation")):
-            return super()._build_module()  # type: ignore[misc]
+        requested = self.model_config.override_config.get("attn_implementation")
+        with usable_attention(requested, self.engine_config.ulysses_sequence_parallel_size):
+            module = super()._build_module()  # type: ignore[misc]
+        if self.model_config.use_remove_padding:
+            packing.require_separate_sequences(module)
+        return module
 
     def _build_fsdp_module(self, module: Any) -> Any:
         module = super()._build_fsdp_module(module)  # type: ignore[misc]

@@ -101,4 +101,14 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/pytorch/pytorch/issues/138329",
         removal="verl warns and goes on.",
     ),
+    LedgerRow(
+        id="flash-only-attention",
+        target="verl.workers.engine.fsdp.transformer_impl:apply_monkey_patch",
+        reason="With padding removal it gives Qwen2-VL, Qwen2.5-VL and GLM-4V an attention that calls flash_attn, "
+        "whatever implementation the model was loaded with. Without flash attention it is called as for padded runs, "
+        "and transformers' own attention, with its mask for packed sequences, stays.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6119",
+        removal="verl leaves the attention alone where flash attention is not in use.",
+    ),
 )

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from verl_hw_core.training import ulysses
+
 logger = logging.getLogger("verl_hw_core")
 
 FLASH = "flash_attention_2"
@@ -19,18 +21,22 @@ FALLBACK = "sdpa"
 
 
 @contextmanager
-def usable_attention(requested: str | None) -> Iterator[None]:
+def usable_attention(requested: str | None, sequence_parallel: int = 1) -> Iterator[None]:
     """Load models inside this block with an attention implementation that works here.
 
     Args:
         requested: What the user set as ``attn_implementation``, or None. It is used as it is, for value models too.
+        sequence_parallel: Ranks that share one pack; with more than one, sdpa exchanges heads for tokens.
     """
     from transformers import PreTrainedModel  # every auto class ends there
 
     original = vars(PreTrainedModel)["from_pretrained"]
 
     def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        kwargs["attn_implementation"] = choose(requested, kwargs.get("attn_implementation"), kwargs.get("config"))
+        chosen = choose(requested, kwargs.get("attn_implementation"), kwargs.get("config"))
+        if sequence_parallel > 1 and chosen == FALLBACK:
+            chosen = ulysses.register()
+        kwargs["attn_implementation"] = chosen
         return original.__get__(None, cls)(*args, **kwargs)
 
     PreTrainedModel.from_pretrained = classmethod(from_pretrained)
