@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """``verl-hw check``: run the conformance suite on this machine's devices, or on simulated ones."""
 
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from verl_hw_core.cli.outcome import FAILED, reported
+from verl_hw_core.errors import CheckSuiteError, VerlHwError
 
 if TYPE_CHECKING:
     from verl_hw_core.conformance.results import Report
@@ -78,7 +80,14 @@ def _run(settings: "Settings", quiet: bool) -> "Report":
 
     # The bar goes to stderr: stdout is for the result alone.
     with BarProgress(Console(stderr=True, quiet=quiet)) as progress:
-        return run(settings, progress)
+        try:
+            return run(settings, progress)
+        except VerlHwError:
+            raise
+        except Exception as error:
+            # Exit code 1 says something about the device; a fault of ours must not look like it.
+            traceback.print_exc()
+            raise CheckSuiteError(f"the suite itself broke, with the error above ({type(error).__name__})") from error
 
 
 def _list(settings: "Settings", as_json: bool) -> None:

@@ -14,18 +14,15 @@ _MARKS = {Status.FAIL: "failure", Status.CRASH: "error", Status.SKIP: "skipped"}
 
 def junit_xml(report: Report) -> str:
     """Return the report as a JUnit document: a test suite a group; a warning passes and says so in its output."""
+    title = f"verl-hw check, {report.machine.summary}"
     root = ElementTree.Element(
-        "testsuites",
-        name=f"verl-hw check, {report.machine.summary}",
-        time=f"{report.seconds:.3f}",
-        **_counts(report.results),
+        "testsuites", {"name": title, "time": f"{report.seconds:.3f}", **_counts(report.results)}
     )
     for group in dict.fromkeys(result.group for result in report.results):
         members = tuple(result for result in report.results if result.group == group)
         seconds = sum(result.seconds for result in members)
-        suite = ElementTree.SubElement(
-            root, "testsuite", name=group, timestamp=report.started, time=f"{seconds:.3f}", **_counts(members)
-        )
+        about = {"name": group, "timestamp": report.started, "time": f"{seconds:.3f}", **_counts(members)}
+        suite = ElementTree.SubElement(root, "testsuite", about)
         for result in members:
             _add(suite, result, report.machine.vendor)
     text = ElementTree.tostring(root, encoding="unicode")

@@ -99,15 +99,17 @@ def _table(report: Report) -> Table:
 
 
 def _show_result(result: CheckResult, console: Console) -> None:
-    console.print(f"{_tag(result.status)} [bold]{escape(result.id)}[/bold]: {escape(result.title)}", highlight=False)
+    head = f"{_tag(result.status)} [bold]{escape(result.id)}[/bold]: {escape(result.title)}"
+    console.print(head, highlight=False, soft_wrap=True)
     ranks = f"rank {', '.join(map(str, result.ranks))}: " if result.ranks else ""
     rows = [("", result.observed)] if result.status is Status.SKIP else [("found", ranks + result.observed)]
     if result.status is not Status.SKIP:
         rows += [("expected", result.expected), ("blocks", result.blocks)]
     for label, text in rows:
         if text:
-            head = f"{label + ':':<10}" if label else ""
-            console.print(f"      {head}{escape(text)}", highlight=False, soft_wrap=True)
+            name = f"{label + ':':<10}" if label else ""
+            indented = text.replace("\n", "\n" + " " * 16)
+            console.print(f"      {name}{escape(indented)}", highlight=False, soft_wrap=True)
 
 
 def _tag(status: Status) -> str:

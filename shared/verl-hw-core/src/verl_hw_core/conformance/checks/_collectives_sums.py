@@ -37,7 +37,9 @@ def all_reduce_sum_large(bench: Bench) -> None:
     require_same(tensor, total(size, range(bench.world_size)), f"SUM of {size} bf16")
 
 
-@check("collectives.all_reduce.max_min", blocks="dynamic batch sizes, timings, gradient clipping by maximum", processes=2)
+@check(
+    "collectives.all_reduce.max_min", blocks="dynamic batch sizes, timings, gradient clipping by maximum", processes=2
+)
 def all_reduce_max_min(bench: Bench) -> None:
     """all_reduce finds the largest and the smallest."""
     last = bench.world_size - 1

@@ -5,7 +5,7 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+import torch.nn.functional as F
 
 from verl_hw_core.conformance.checks._operator_case import Inputs, OperatorCase, wide
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from verl_hw_core.conformance.bench import Bench

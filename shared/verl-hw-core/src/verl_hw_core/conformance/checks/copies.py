@@ -30,14 +30,14 @@ def _layouts() -> dict[str, Any]:
 
 @check("copies.to_device", blocks=_BLOCKS)
 def to_device(bench: Bench) -> None:
-    """Host tensors of every layout arrive whole"""
+    """Host tensors of every layout arrive whole."""
     for name, host in _layouts().items():
         require_equal(host.to(bench.device), host, f"{name}, to the device")
 
 
 @check("copies.to_host", blocks=_BLOCKS)
 def to_host(bench: Bench) -> None:
-    """Device tensors of every layout arrive whole"""
+    """Device tensors of every layout arrive whole."""
     for name, (made, host) in _made_on_device(bench).items():
         require_equal(made.cpu(), host, f"{name}, to the host")
         require(made.tolist() == host.tolist(), f"tolist() of {name} differs", "the values")
@@ -58,7 +58,7 @@ def _made_on_device(bench: Bench) -> dict[str, tuple[Any, Any]]:
 
 @check("copies.into", blocks=f"{_BLOCKS}; loading weights")
 def into(bench: Bench) -> None:
-    """copy_ writes into a tensor that is not contiguous, with conversion, and beside it nothing"""
+    """copy_ writes into a tensor that is not contiguous, with conversion, and beside it nothing."""
     source = torch.arange(12, dtype=torch.float32).reshape(3, 4)
     for target_device, source_device in (("cpu", bench.device), (bench.device, "cpu"), (bench.device, bench.device)):
         for dtype in (torch.float32, torch.bfloat16):
@@ -71,7 +71,7 @@ def into(bench: Bench) -> None:
 
 @check("copies.contiguous", blocks=_BLOCKS)
 def contiguous(bench: Bench) -> None:
-    """contiguous(), clone() and reshape() keep the values of every layout"""
+    """contiguous(), clone() and reshape() keep the values of every layout."""
     for name, (made, host) in _made_on_device(bench).items():
         require_equal(made.contiguous(), host, f"contiguous() of {name}")
         require_equal(made.clone(), host, f"clone() of {name}")
@@ -80,7 +80,7 @@ def contiguous(bench: Bench) -> None:
 
 @check("copies.non_blocking", blocks="offload of parameters and optimizer, checkpoints")
 def non_blocking(bench: Bench) -> None:
-    """Copies with non_blocking are whole after synchronize()"""
+    """Copies with non_blocking are whole after synchronize()."""
     for size in (1, 1000, 1 << 20):
         host = torch.arange(size, dtype=torch.float32)
         there = host.to(bench.device, non_blocking=True)
@@ -91,7 +91,7 @@ def non_blocking(bench: Bench) -> None:
 
 @check("copies.reused_source", blocks="data loading: a batch is overwritten while it is copied")
 def reused_source(bench: Bench) -> None:
-    """A pageable source may be changed as soon as a blocking copy returns"""
+    """A pageable source may be changed as soon as a blocking copy returns."""
     host = torch.zeros(1 << 18)
     there = []
     for number in range(4):
@@ -103,7 +103,7 @@ def reused_source(bench: Bench) -> None:
 
 @check("copies.pinned", blocks="overlapping copies of offload; pageable memory is used instead")
 def pinned(bench: Bench) -> None:
-    """Pinned host memory is there, and copies from and to it are whole"""
+    """Pinned host memory is there, and copies from and to it are whole."""
     host = torch.arange(4096, dtype=torch.float32)
     try:
         source, target = host.pin_memory(), torch.empty_like(host).pin_memory()
@@ -119,7 +119,7 @@ def pinned(bench: Bench) -> None:
 
 @check("copies.between_devices", blocks="pipeline parallelism in one process, loading on another device")
 def between_devices(bench: Bench) -> None:
-    """Tensors of every layout arrive whole on another device"""
+    """Tensors of every layout arrive whole on another device."""
     if bench.device_count < 2:
         raise CheckSkipped("needs two devices; one is visible")
     for name, (made, host) in _made_on_device(bench).items():
@@ -130,7 +130,7 @@ def between_devices(bench: Bench) -> None:
 
 @check("copies.module", blocks="offload of parameters")
 def module(bench: Bench) -> None:
-    """A module goes to the device and back, its parameters and optimizer with it"""
+    """A module goes to the device and back, its parameters and optimizer with it."""
     layer = torch.nn.Linear(5, 3)
     weight = layer.weight.detach().clone()
     layer.to(bench.device)
@@ -145,7 +145,7 @@ def module(bench: Bench) -> None:
 
 @check("copies.shared_file", blocks="checkpoints")
 def saved(bench: Bench) -> None:
-    """torch.save and torch.load keep device tensors, and map them to the host"""
+    """torch.save and torch.load keep device tensors, and map them to the host."""
     tensor = torch.arange(12, device=bench.device).reshape(3, 4).t()
     path = bench.folder / "tensor.pt"
     torch.save({"tensor": tensor}, path)

@@ -39,7 +39,9 @@ def _works(bench: Bench, dtype: Any) -> None:
         require_equal(tensor + tensor, host + host, "a sum")
     for other in (torch.float32, torch.int64, torch.bool):
         require_equal(tensor.to(other), host.to(other), f"conversion to {SHORT_NAMES[other]}")
-        require_equal(_numbers(other).to(bench.device).to(dtype), _numbers(other).to(dtype), f"from {SHORT_NAMES[other]}")
+        require_equal(
+            _numbers(other).to(bench.device).to(dtype), _numbers(other).to(dtype), f"from {SHORT_NAMES[other]}"
+        )
 
 
 def _check_of(dtype: Any) -> Callable[[Bench], None]:
@@ -59,7 +61,7 @@ for _dtype, _needed in _NEEDED_FOR.items():
 
 @check("dtypes.fp64", blocks="fp16 training (the gradient scaler needs fp64); verl-hw refuses fp16 there")
 def fp64(bench: Bench) -> None:
-    """fp64 is there"""
+    """fp64 is there."""
     try:
         _works(bench, torch.float64)
     except (RuntimeError, TypeError, NotImplementedError) as error:

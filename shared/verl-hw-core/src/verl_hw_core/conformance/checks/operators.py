@@ -11,4 +11,4 @@ from verl_hw_core.conformance.checks._operators_loss import LOSSES
 add_cases("operators", (*LAYERS, *ATTENTION, *LOSSES, *INDEXING))
 
 # These compare in other ways than a case does.
-from verl_hw_core.conformance.checks import _operators_other  # noqa: E402, F401
+from verl_hw_core.conformance.checks import _operators_other

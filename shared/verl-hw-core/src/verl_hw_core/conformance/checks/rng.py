@@ -21,7 +21,7 @@ def _draw(device: Any, size: int = 64) -> Any:
 
 @check("rng.manual_seed", blocks=_SEED)
 def manual_seed(bench: Bench) -> None:
-    """The same seed gives the same numbers, another seed others"""
+    """The same seed gives the same numbers, another seed others."""
     draws = []
     for seed in (1, 1, 2):
         bench.module.manual_seed(seed)
@@ -32,7 +32,7 @@ def manual_seed(bench: Bench) -> None:
 
 @check("rng.torch_manual_seed", blocks=_SEED)
 def torch_manual_seed(bench: Bench) -> None:
-    """torch.manual_seed seeds the device too"""
+    """torch.manual_seed seeds the device too."""
     draws = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
@@ -43,7 +43,7 @@ def torch_manual_seed(bench: Bench) -> None:
 
 @check("rng.manual_seed_all", blocks=_SEED)
 def manual_seed_all(bench: Bench) -> None:
-    """manual_seed_all seeds every device"""
+    """manual_seed_all seeds every device."""
     draws = []
     for _ in range(2):
         bench.module.manual_seed_all(5)
@@ -54,14 +54,14 @@ def manual_seed_all(bench: Bench) -> None:
 
 @check("rng.progress", blocks="sampling, dropout")
 def progress(bench: Bench) -> None:
-    """Numbers drawn one after the other differ"""
+    """Numbers drawn one after the other differ."""
     bench.module.manual_seed(1)
     require(not torch.equal(_draw(bench.device), _draw(bench.device)), "the same numbers twice", "others")
 
 
 @check("rng.state", blocks=_STATE)
 def state(bench: Bench) -> None:
-    """set_rng_state brings the generator back to where get_rng_state was"""
+    """set_rng_state brings the generator back to where get_rng_state was."""
     bench.module.manual_seed(6)
     _draw(bench.device)
     saved = bench.module.get_rng_state()
@@ -73,7 +73,7 @@ def state(bench: Bench) -> None:
 
 @check("rng.state_is_bytes", blocks=f"{_STATE}: torch.save of the state")
 def state_is_bytes(bench: Bench) -> None:
-    """The state is a byte tensor of the CPU, which survives a file"""
+    """The state is a byte tensor of the CPU, which survives a file."""
     bench.module.manual_seed(8)
     saved = bench.module.get_rng_state()
     require(saved.dtype == torch.uint8, f"the state is {saved.dtype}", "torch.uint8")
@@ -87,7 +87,7 @@ def state_is_bytes(bench: Bench) -> None:
 
 @check("rng.state_kinds", blocks=_STATE)
 def state_kinds(bench: Bench) -> None:
-    """The state covers every kind of random operator"""
+    """The state covers every kind of random operator."""
     bench.module.manual_seed(9)
     torch.rand(3, device=bench.device)
     saved = bench.module.get_rng_state()
@@ -117,7 +117,7 @@ def _all_kinds(device: Any) -> dict[str, Any]:
 
 @check("rng.state_of_each_device", blocks=f"{_STATE} with more than one device")
 def state_of_each_device(bench: Bench) -> None:
-    """Each device has a state of its own"""
+    """Each device has a state of its own."""
     if bench.device_count < 2:
         raise CheckSkipped("needs two devices; one is visible")
     bench.module.manual_seed_all(10)
@@ -136,7 +136,7 @@ def state_of_each_device(bench: Bench) -> None:
 
 @check("rng.cpu_is_apart", blocks="data order that does not depend on the device")
 def cpu_is_apart(bench: Bench) -> None:
-    """Drawing on the device does not move the CPU's generator, nor the other way round"""
+    """Drawing on the device does not move the CPU's generator, nor the other way round."""
     torch.manual_seed(11)
     host = torch.get_rng_state()
     _draw(bench.device)
@@ -148,7 +148,7 @@ def cpu_is_apart(bench: Bench) -> None:
 
 @check("rng.fork", blocks="gradient checkpointing, initialisation of models")
 def fork(bench: Bench) -> None:
-    """torch.random.fork_rng restores the device's state"""
+    """torch.random.fork_rng restores the device's state."""
     bench.module.manual_seed(12)
     before = bench.module.get_rng_state()
     with torch.random.fork_rng(devices=[bench.device.index], device_type=bench.type):
@@ -158,7 +158,7 @@ def fork(bench: Bench) -> None:
 
 @check("rng.generator", blocks="sampling with a generator of its own")
 def generator(bench: Bench) -> None:
-    """A generator of its own follows its seed and leaves the default one alone"""
+    """A generator of its own follows its seed and leaves the default one alone."""
     bench.module.manual_seed(13)
     before = bench.module.get_rng_state()
     draws = []
@@ -172,7 +172,7 @@ def generator(bench: Bench) -> None:
 
 @check("rng.distribution", blocks="initialisation, sampling, dropout")
 def distribution(bench: Bench) -> None:
-    """Numbers are distributed as asked for"""
+    """Numbers are distributed as asked for."""
     bench.module.manual_seed(15)
     size = 40_000
     drawn = {

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from verl_hw_core.conformance.bench import Bench
 from verl_hw_core.conformance.registry import check
-from verl_hw_core.conformance.verdicts import CheckSkipped, require
+from verl_hw_core.conformance.verdicts import CheckFailed, CheckSkipped, require
 
 _BLOCKS = "every training with more than one device: all ranks would use device 0"
 
@@ -32,7 +32,7 @@ def _kept(bench: Bench) -> Iterator[None]:
 
 @check("selection.current_device", blocks=_BLOCKS)
 def current_device(bench: Bench) -> None:
-    """set_device changes current_device"""
+    """set_device changes current_device."""
     _needs_two(bench)
     with _kept(bench):
         for ordinal in reversed(range(bench.device_count)):
@@ -43,7 +43,7 @@ def current_device(bench: Bench) -> None:
 
 @check("selection.tensors", blocks=_BLOCKS)
 def tensors(bench: Bench) -> None:
-    """Tensors made without an ordinal are on the selected device"""
+    """Tensors made without an ordinal are on the selected device."""
     _needs_two(bench)
     with _kept(bench):
         for ordinal in reversed(range(bench.device_count)):
@@ -61,7 +61,7 @@ def tensors(bench: Bench) -> None:
 
 @check("selection.explicit", blocks=_BLOCKS)
 def explicit(bench: Bench) -> None:
-    """A tensor's own ordinal wins over the selected device"""
+    """A tensor's own ordinal wins over the selected device."""
     _needs_two(bench)
     with _kept(bench):
         bench.module.set_device(0)
@@ -75,7 +75,7 @@ def explicit(bench: Bench) -> None:
 
 @check("selection.memory", blocks=_BLOCKS)
 def memory(bench: Bench) -> None:
-    """Memory is taken on the selected device and on no other"""
+    """Memory is taken on the selected device and on no other."""
     _needs_two(bench)
     if not hasattr(bench.module, "memory_allocated"):
         raise CheckSkipped(f"torch.{bench.type} has no memory_allocated")
@@ -84,26 +84,27 @@ def memory(bench: Bench) -> None:
         before = [bench.module.memory_allocated(ordinal) for ordinal in (0, 1)]
         held = torch.ones(1 << 20, device=bench.type)
         grown = [bench.module.memory_allocated(ordinal) - start for ordinal, start in enumerate(before)]
-        require(grown[1] >= held.nbytes and grown[0] == 0, f"devices 0 and 1 grew by {grown} bytes", f"0, {held.nbytes}")
+        require(
+            grown[1] >= held.nbytes and grown[0] == 0, f"devices 0 and 1 grew by {grown} bytes", f"0, {held.nbytes}"
+        )
 
 
 @check("selection.out_of_range", blocks="a clear error for a wrong visibility mask")
 def out_of_range(bench: Bench) -> None:
-    """Selecting a device that is not there is an error"""
-    before = bench.module.current_device()
-    try:
-        bench.module.set_device(bench.device_count)
-        torch.ones(1, device=bench.type).cpu()
-    except Exception:  # noqa: BLE001 - each vendor has its own type
-        bench.module.set_device(before)
-        return
-    bench.module.set_device(before)
-    require(False, f"set_device({bench.device_count}) was accepted with {bench.device_count} devices", "an error")
+    """Selecting a device that is not there is an error."""
+    count = bench.device_count
+    with _kept(bench):
+        try:
+            bench.module.set_device(count)
+            torch.ones(1, device=bench.type).cpu()
+        except Exception:
+            return
+        raise CheckFailed(f"set_device({count}) was accepted with {count} devices", "an error")
 
 
 @check("selection.ranks", blocks=_BLOCKS, processes=2)
 def ranks(bench: Bench) -> None:
-    """Each rank works on a device of its own"""
+    """Each rank works on a device of its own."""
     mine = torch.ones(1, device=bench.type).device.index
     found: list[int | None] = [None] * bench.world_size
     dist.all_gather_object(found, mine)

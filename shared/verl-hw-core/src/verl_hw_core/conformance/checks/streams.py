@@ -17,7 +17,7 @@ _OFFLOAD = "activation offload"
 
 @check("streams.current_stream", blocks=f"{_OFFLOAD}, fused cross-entropy")
 def current_stream(bench: Bench) -> None:
-    """There is a current stream, and stream() changes it for a block"""
+    """There is a current stream, and stream() changes it for a block."""
     before = bench.module.current_stream()
     side = bench.module.Stream()
     with bench.module.stream(side):
@@ -29,7 +29,7 @@ def current_stream(bench: Bench) -> None:
 
 @check("streams.wait_stream", blocks=_OFFLOAD)
 def wait_stream(bench: Bench) -> None:
-    """Work of a side stream is seen after wait_stream, and the other way round"""
+    """Work of a side stream is seen after wait_stream, and the other way round."""
     main, side = bench.module.current_stream(), bench.module.Stream()
     x = torch.ones(256, 256, device=bench.device)
     for _ in range(4):
@@ -43,7 +43,7 @@ def wait_stream(bench: Bench) -> None:
 
 @check("streams.synchronize", blocks="copies to the host, timings")
 def synchronize(bench: Bench) -> None:
-    """synchronize waits for the device, with and without an ordinal"""
+    """synchronize waits for the device, with and without an ordinal."""
     x = torch.ones(512, 512, device=bench.device)
     for _ in range(8):
         x = x @ torch.ones(512, 512, device=bench.device) / 512
@@ -55,7 +55,7 @@ def synchronize(bench: Bench) -> None:
 
 @check("streams.event", blocks=f"{_OFFLOAD}, fused cross-entropy")
 def event(bench: Bench) -> None:
-    """An event is recorded, waited for and then done"""
+    """An event is recorded, waited for and then done."""
     found = bench.module.Event()
     side = bench.module.Stream()
     x = torch.ones(64, device=bench.device) * 2
@@ -72,7 +72,7 @@ def event(bench: Bench) -> None:
 
 @check("streams.event_time", blocks="timings of the profiler")
 def event_time(bench: Bench) -> None:
-    """Events measure time"""
+    """Events measure time."""
     start, end = (bench.module.Event(enable_timing=True) for _ in range(2))
     start.record()
     torch.ones(64, device=bench.device)
@@ -85,7 +85,7 @@ def event_time(bench: Bench) -> None:
 
 @check("streams.record_stream", blocks=f"{_OFFLOAD}, FSDP: memory is reused too early")
 def record_stream(bench: Bench) -> None:
-    """A tensor can be marked as used by a stream"""
+    """A tensor can be marked as used by a stream."""
     side = bench.module.Stream()
     x = torch.ones(64, device=bench.device)
     x.record_stream(side)
@@ -93,7 +93,7 @@ def record_stream(bench: Bench) -> None:
 
 @check("streams.activation_offload", blocks=_OFFLOAD)
 def activation_offload(bench: Bench) -> None:
-    """Activations that go to the host and back on side streams give the same gradients"""
+    """Activations that go to the host and back on side streams give the same gradients."""
     layers = [torch.randn(16, 16, generator=bench.generator(n)).to(bench.device).requires_grad_() for n in range(4)]
     plain = _gradients(layers, bench)
     to_host, to_device = bench.module.Stream(), bench.module.Stream()
