@@ -15,6 +15,7 @@ from verl_hw_core.engines import precision
 from verl_hw_core.run_facts import record_engine
 from verl_hw_core.training import packing
 from verl_hw_core.training.attention import usable_attention
+from verl_hw_core.training.preparation import prepare
 
 
 class AcceleratorFSDPMixin:
@@ -30,8 +31,7 @@ class AcceleratorFSDPMixin:
         reduction.install(platform.device_name)
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
             precision.require_loss_scaling(platform.vendor_name, platform.device_name)
-        packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
-        packing.keep_transformers_attention()
+        prepare(platform, model_config, engine_config)
         care_for_checkpoints()
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
 

@@ -111,4 +111,31 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/verl-project/verl/pull/6119",
         removal="verl leaves the attention alone where flash attention is not in use.",
     ),
+    LedgerRow(
+        id="rmpad-log-probs",
+        target="verl.utils.torch_functional:log_probs_from_logits_all_rmpad",
+        reason="It leaves pad_input undefined on every device but cuda and npu, and its sibling "
+        "log_probs_from_logits_response_rmpad imports flash_attn everywhere. Both are replaced.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6119",
+        removal="Both take pad_input from verl.utils.attention_utils on every device.",
+    ),
+    LedgerRow(
+        id="nested-constructors",
+        target="torch:nested.nested_tensor",
+        reason="A torch extension may wrap the constructors of torch.nested with a refusal of its device, which verl "
+        "undoes for npu only. Replaced only where the wrapper refuses our device and torch's own function does not.",
+        versions="torch>=2.8",
+        link="https://github.com/intel/torch-xpu-ops/issues/2424",
+        removal="verl undoes such wrappers on every device, or no vendor has one.",
+    ),
+    LedgerRow(
+        id="tensordict-synchronization",
+        target="tensordict.base:TensorDictBase._sync_all",
+        reason="After its non-blocking copies to the host tensordict waits for the first device type that it finds, "
+        "which may not be the platform's. Replaced only where they differ.",
+        versions="tensordict>=0.10",
+        link="https://github.com/pytorch/tensordict/issues/725",
+        removal="tensordict waits for the device that it copied from.",
+    ),
 )

@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The one call that an engine makes before verl builds anything: refuse what cannot work, mend the rest."""
+
+from typing import Any
+
+from verl_hw_core.training import log_probs, nested, packing
+
+
+def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
+    """Make verl's training code right for the platform's device; a second call changes nothing more.
+
+    Args:
+        platform: verl's platform.
+        model_config: verl's ``HFModelConfig``.
+        engine_config: verl's ``FSDPEngineConfig``.
+
+    Raises:
+        UnsupportedModelSettingError: The configuration asks for something that would be wrong or fail later.
+    """
+    packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
+    packing.keep_transformers_attention()
+    log_probs.replace_helpers()
+    nested.unwrap_constructors(platform.device_name)
+    nested.synchronize_host_copies(platform)
