@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a check says that it did not pass: it raises one of these. A check that returns has passed."""
 
+# ruff: noqa: N818 - verdicts of a check, not errors of a program.
+
 
 class CheckVerdict(Exception):
     """Base class of the verdicts."""

@@ -31,7 +31,7 @@ def _warn_unless(averages: dict[str, Average]) -> None:
     for what, compute in averages.items():
         try:
             outcomes[what] = compute()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each vendor refuses with another type
             outcomes[what] = f"{type(error).__name__}: {error}".partition("\n")[0]
     for what, outcome in outcomes.items():
         if isinstance(outcome, str):

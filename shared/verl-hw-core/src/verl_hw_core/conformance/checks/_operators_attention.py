@@ -5,7 +5,7 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from verl_hw_core.conformance.checks._operator_case import Inputs, OperatorCase
 
@@ -36,7 +36,7 @@ def _additive(i: Inputs) -> Any:
 def _eager(i: Inputs) -> Any:
     scores = i["q"] @ i["k"].transpose(-1, -2) * i["q"].shape[-1] ** -0.5 + _additive(i)
     wide = torch.float64 if scores.dtype == torch.float64 else torch.float32
-    return F.softmax(scores, dim=-1, dtype=wide).to(i["q"].dtype) @ i["v"]
+    return functional.softmax(scores, dim=-1, dtype=wide).to(i["q"].dtype) @ i["v"]
 
 
 ATTENTION: tuple[OperatorCase, ...] = (
@@ -46,14 +46,14 @@ ATTENTION: tuple[OperatorCase, ...] = (
         blocks="attention, entropy, sampling",
         # exp(12) is beyond fp16: a kernel that does not subtract the maximum shows.
         make=lambda g: {"x": _randn(g, 6, 33) * 6},
-        compute=lambda i: F.softmax(i["x"], dim=-1),
+        compute=lambda i: functional.softmax(i["x"], dim=-1),
     ),
     OperatorCase(
         name="sdpa_causal",
         title="scaled dot product attention, causal",
         blocks=_SDPA,
         make=_heads,
-        compute=lambda i: F.scaled_dot_product_attention(i["q"], i["k"], i["v"], is_causal=True),
+        compute=lambda i: functional.scaled_dot_product_attention(i["q"], i["k"], i["v"], is_causal=True),
         products=True,
         factor=1.5,
     ),
@@ -62,7 +62,7 @@ ATTENTION: tuple[OperatorCase, ...] = (
         title="scaled dot product attention with a mask of two packed sequences",
         blocks=f"{_SDPA}, padding removal",
         make=_padded,
-        compute=lambda i: F.scaled_dot_product_attention(i["q"], i["k"], i["v"], attn_mask=i["mask"]),
+        compute=lambda i: functional.scaled_dot_product_attention(i["q"], i["k"], i["v"], attn_mask=i["mask"]),
         products=True,
         factor=1.5,
     ),
@@ -71,7 +71,7 @@ ATTENTION: tuple[OperatorCase, ...] = (
         title="scaled dot product attention with an additive mask",
         blocks=f"{_SDPA}, padding removal",
         make=_padded,
-        compute=lambda i: F.scaled_dot_product_attention(i["q"], i["k"], i["v"], attn_mask=_additive(i)),
+        compute=lambda i: functional.scaled_dot_product_attention(i["q"], i["k"], i["v"], attn_mask=_additive(i)),
         products=True,
         factor=1.5,
     ),
@@ -80,7 +80,9 @@ ATTENTION: tuple[OperatorCase, ...] = (
         title="scaled dot product attention with grouped queries",
         blocks=f"{_SDPA} of Qwen and Llama models",
         make=lambda g: _heads(g, key_heads=2),
-        compute=lambda i: F.scaled_dot_product_attention(i["q"], i["k"], i["v"], is_causal=True, enable_gqa=True),
+        compute=lambda i: functional.scaled_dot_product_attention(
+            i["q"], i["k"], i["v"], is_causal=True, enable_gqa=True
+        ),
         products=True,
         factor=1.5,
     ),

@@ -5,7 +5,7 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from verl_hw_core.conformance.checks._operator_case import Inputs, OperatorCase
 
@@ -101,6 +101,8 @@ INDEXING: tuple[OperatorCase, ...] = (
         title="cat, split, pad, roll",
         blocks="batching, shifted labels",
         make=lambda g: {"a": _distinct(g, 3, 7), "b": _distinct(g, 3, 6)},
-        compute=lambda i: torch.roll(F.pad(torch.cat([i["a"], i["b"]], dim=-1), (2, 3)), -1, dims=-1).split(6, -1)[1],
+        compute=lambda i: torch.roll(functional.pad(torch.cat([i["a"], i["b"]], dim=-1), (2, 3)), -1, dims=-1).split(
+            6, -1
+        )[1],
     ),
 )

@@ -5,7 +5,7 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from verl_hw_core.conformance.checks._operator_case import Inputs, OperatorCase, wide
 
@@ -52,7 +52,9 @@ def _swiglu_inputs(g: torch.Generator) -> Inputs:
 
 
 def _swiglu(i: Inputs) -> Any:
-    return F.linear(F.silu(F.linear(i["x"], i["gate"])) * F.linear(i["x"], i["up"]), i["down"])
+    return functional.linear(
+        functional.silu(functional.linear(i["x"], i["gate"])) * functional.linear(i["x"], i["up"]), i["down"]
+    )
 
 
 def _routing_inputs(g: torch.Generator) -> Inputs:
@@ -78,14 +80,14 @@ LAYERS: tuple[OperatorCase, ...] = (
         title="embedding, with repeated tokens",
         blocks=_MODEL,
         make=_embedding,
-        compute=lambda i: F.embedding(i["ids"], i["weight"]),
+        compute=lambda i: functional.embedding(i["ids"], i["weight"]),
     ),
     OperatorCase(
         name="linear",
         title="linear with bias",
         blocks=_MODEL,
         make=_linear,
-        compute=lambda i: F.linear(i["x"], i["weight"], i["bias"]),
+        compute=lambda i: functional.linear(i["x"], i["weight"], i["bias"]),
         products=True,
     ),
     OperatorCase(
@@ -108,14 +110,14 @@ LAYERS: tuple[OperatorCase, ...] = (
         title="torch's rms_norm",
         blocks="models that use torch's RMSNorm",
         make=lambda g: {"x": _randn(g, 4, 5, 16), "weight": _randn(g, 16)},
-        compute=lambda i: F.rms_norm(i["x"], (16,), i["weight"], 1e-6),
+        compute=lambda i: functional.rms_norm(i["x"], (16,), i["weight"], 1e-6),
     ),
     OperatorCase(
         name="layer_norm",
         title="layer norm",
         blocks="vision towers, GPT-style models",
         make=lambda g: {"x": _randn(g, 4, 5, 16), "weight": _randn(g, 16), "bias": _randn(g, 16)},
-        compute=lambda i: F.layer_norm(i["x"], (16,), i["weight"], i["bias"]),
+        compute=lambda i: functional.layer_norm(i["x"], (16,), i["weight"], i["bias"]),
     ),
     OperatorCase(
         name="rotary",
@@ -148,7 +150,7 @@ LAYERS: tuple[OperatorCase, ...] = (
         title="GELU",
         blocks="vision towers",
         make=lambda g: {"x": _randn(g, 5, 9) * 2},
-        compute=lambda i: F.gelu(i["x"], approximate="tanh"),
+        compute=lambda i: functional.gelu(i["x"], approximate="tanh"),
     ),
     OperatorCase(
         name="moe_routing",

@@ -5,7 +5,7 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from verl_hw_core.conformance.checks._operator_case import Inputs, OperatorCase, wide
 
@@ -27,7 +27,7 @@ def _ignoring(g: torch.Generator) -> Inputs:
 
 
 def _gathered(i: Inputs) -> Any:
-    return F.log_softmax(wide(i["logits"]), dim=-1).gather(-1, i["labels"].unsqueeze(-1)).squeeze(-1)
+    return functional.log_softmax(wide(i["logits"]), dim=-1).gather(-1, i["labels"].unsqueeze(-1)).squeeze(-1)
 
 
 def _by_logsumexp(i: Inputs) -> Any:
@@ -38,7 +38,7 @@ def _by_logsumexp(i: Inputs) -> Any:
 
 def _entropy(i: Inputs) -> Any:
     logits = wide(i["logits"])
-    return torch.logsumexp(logits, dim=-1) - (F.softmax(logits, dim=-1) * logits).sum(-1)
+    return torch.logsumexp(logits, dim=-1) - (functional.softmax(logits, dim=-1) * logits).sum(-1)
 
 
 def _policy_inputs(g: torch.Generator) -> Inputs:
@@ -62,14 +62,14 @@ LOSSES: tuple[OperatorCase, ...] = (
         title="cross-entropy with ignored labels",
         blocks="supervised training",
         make=_ignoring,
-        compute=lambda i: F.cross_entropy(i["logits"], i["labels"], ignore_index=-100),
+        compute=lambda i: functional.cross_entropy(i["logits"], i["labels"], ignore_index=-100),
     ),
     OperatorCase(
         name="cross_entropy_sum",
         title="cross-entropy, one loss a token",
         blocks="supervised training, log-probabilities",
         make=_logits,
-        compute=lambda i: F.cross_entropy(i["logits"], i["labels"], reduction="none"),
+        compute=lambda i: functional.cross_entropy(i["logits"], i["labels"], reduction="none"),
     ),
     OperatorCase(
         name="log_probs_gather", title="log-softmax and gather", blocks=_LOG_PROBS, make=_logits, compute=_gathered

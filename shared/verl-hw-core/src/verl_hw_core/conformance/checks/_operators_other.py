@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from verl_hw_core.conformance.bench import Bench
@@ -26,7 +26,7 @@ def _accumulation(dtype: Any) -> Callable[[Bench], str]:
         on_a, on_b = a.to(bench.device), b.to(bench.device)
         errors = [
             require_close(on_a @ on_b, wide_a @ wide_b, dtype, "matmul"),
-            require_close(F.linear(on_a, on_b.t()), wide_a @ wide_b, dtype, "linear"),
+            require_close(functional.linear(on_a, on_b.t()), wide_a @ wide_b, dtype, "linear"),
             require_close(on_a.sum(-1), wide_a.sum(-1), dtype, "sum"),
             require_close(on_a.mean(-1), wide_a.mean(-1), dtype, "mean"),
         ]
@@ -64,13 +64,13 @@ def autocast(bench: Bench) -> None:
         weight = torch.randn(6, 8, generator=bench.generator(1)).to(bench.device).requires_grad_()
         x = torch.randn(4, 8, generator=bench.generator(2)).to(bench.device)
         with torch.autocast(bench.type, dtype=dtype):
-            hidden = F.linear(x, weight)
-            loss = F.cross_entropy(hidden, torch.arange(4, device=bench.device))
+            hidden = functional.linear(x, weight)
+            loss = functional.cross_entropy(hidden, torch.arange(4, device=bench.device))
         require(hidden.dtype == dtype, f"linear gave {hidden.dtype}", str(dtype))
         require(loss.dtype == torch.float32, f"cross_entropy gave {loss.dtype}", "torch.float32")
         loss.backward()
         reference = weight.detach().cpu().double().requires_grad_()
-        F.cross_entropy(F.linear(x.cpu().double(), reference), torch.arange(4)).backward()
+        functional.cross_entropy(functional.linear(x.cpu().double(), reference), torch.arange(4)).backward()
         require(weight.grad is not None, "the weight got no gradient", "a gradient")
         require_close(weight.grad, reference.grad, dtype, "gradient", factor=2)
 
@@ -81,7 +81,7 @@ def activation_checkpointing(bench: Bench) -> None:
     values = torch.randn(16, 16, generator=bench.generator(3)).to(bench.device)
 
     def layer(x: Any) -> Any:
-        return F.dropout(torch.tanh(x @ values), 0.5, training=True) @ values
+        return functional.dropout(torch.tanh(x @ values), 0.5, training=True) @ values
 
     gradients = []
     for recompute in (False, True):

@@ -10,10 +10,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
+    FullyShardedDataParallel,
     MixedPrecision,
     MixedPrecisionPolicy,
     ShardingStrategy,
@@ -48,7 +48,7 @@ def mesh_of(bench: Bench, hybrid: bool) -> Any:
 def fsdp1(bench: Bench, *, hybrid: bool = False, low: Any = None) -> Any:
     """Return the model under FSDP1."""
     precision = MixedPrecision(param_dtype=low, reduce_dtype=torch.float32, buffer_dtype=torch.float32)
-    return FSDP(
+    return FullyShardedDataParallel(
         build(),
         device_id=bench.device.index,
         device_mesh=mesh_of(bench, hybrid),
@@ -84,7 +84,7 @@ def step_of(model: Any, optimizer: Any, ids: Any) -> tuple[Any, Any]:
     """Do one training step; returns the local loss and the norm of all gradients."""
     loss = loss_of(model, ids)
     loss.backward()
-    if isinstance(model, FSDP):
+    if isinstance(model, FullyShardedDataParallel):
         norm = model.clip_grad_norm_(CLIP)
     else:
         norm = nn.utils.clip_grad_norm_(model.parameters(), CLIP).full_tensor()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn import functional
 
 WIDTH, HEADS, LAYERS, VOCABULARY, LENGTH, ROWS = 32, 4, 2, 48, 12, 2
 LEARNING_RATE, CLIP = 1e-2, 1.0
@@ -31,10 +31,10 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is Any to the checker
             part.view(rows, length, HEADS, WIDTH // HEADS).transpose(1, 2)
             for part in self.qkv(self.first_norm(x)).chunk(3, dim=-1)
         )
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).reshape(rows, length, WIDTH))
         normed = self.second_norm(x)
-        return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
+        return x + self.down(functional.silu(self.gate(normed)) * self.up(normed))
 
 
 class TinyModel(nn.Module):  # type: ignore[misc]  # torch is Any to the checker
@@ -83,7 +83,7 @@ def loss_of(model: Any, ids: Any) -> Any:
     """Return the mean cross-entropy of the next tokens, in fp32."""
     logits = model(ids[:, :-1])
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    return F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    return functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
 
 
 @dataclass(frozen=True)

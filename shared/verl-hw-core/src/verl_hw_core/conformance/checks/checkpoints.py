@@ -17,8 +17,12 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_state_dict,
 )
-from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-from torch.distributed.fsdp import ShardedOptimStateDictConfig, ShardedStateDictConfig, StateDictType
+from torch.distributed.fsdp import (
+    FullyShardedDataParallel,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    StateDictType,
+)
 
 from verl_hw_core.conformance.bench import Bench
 from verl_hw_core.conformance.checks._ranked import settle
@@ -89,25 +93,29 @@ def _save_by_rank(model: Any, optimizer: Any, folder: Path) -> None:
     model_file, optimizer_file = _files(folder)
     with _sharded(model):
         torch.save(model.state_dict(), model_file)
-        states = FSDP.optim_state_dict(model, optimizer) if isinstance(model, FSDP) else optimizer.state_dict()
+        states = (
+            FullyShardedDataParallel.optim_state_dict(model, optimizer)
+            if isinstance(model, FullyShardedDataParallel)
+            else optimizer.state_dict()
+        )
         torch.save(states, optimizer_file)
 
 
 def _load_by_rank(model: Any, optimizer: Any, folder: Path) -> None:
     model_file, optimizer_file = _files(folder)
     with _sharded(model):
-        model.load_state_dict(torch.load(model_file, weights_only=False))  # noqa: S614 - written a moment ago
-        states = torch.load(optimizer_file, weights_only=False)  # noqa: S614 - likewise
-        if isinstance(model, FSDP):
-            states = FSDP.optim_state_dict_to_load(model, optimizer, states)
+        model.load_state_dict(torch.load(model_file, weights_only=False))
+        states = torch.load(optimizer_file, weights_only=False)
+        if isinstance(model, FullyShardedDataParallel):
+            states = FullyShardedDataParallel.optim_state_dict_to_load(model, optimizer, states)
         optimizer.load_state_dict(states)
 
 
 def _sharded(model: Any) -> Any:
     """As verl saves: the shards on the host for FSDP1; FSDP2's state is sharded anyway."""
-    if not isinstance(model, FSDP):
+    if not isinstance(model, FullyShardedDataParallel):
         return nullcontext()
-    return FSDP.state_dict_type(
+    return FullyShardedDataParallel.state_dict_type(
         model,
         StateDictType.SHARDED_STATE_DICT,
         ShardedStateDictConfig(offload_to_cpu=True),

@@ -71,7 +71,7 @@ def into(bench: Bench) -> None:
 
 @check("copies.contiguous", blocks=_BLOCKS)
 def contiguous(bench: Bench) -> None:
-    """contiguous(), clone() and reshape() keep the values of every layout."""
+    """A contiguous copy, a clone and a reshaped copy keep the values of every layout."""
     for name, (made, host) in _made_on_device(bench).items():
         require_equal(made.contiguous(), host, f"contiguous() of {name}")
         require_equal(made.clone(), host, f"clone() of {name}")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group ``operators``: what the model families that verl trains are made of."""
 
+from verl_hw_core.conformance.checks import _operators_other  # noqa: F401 - importing defines the checks
 from verl_hw_core.conformance.checks._operator_case import add_cases
 from verl_hw_core.conformance.checks._operators_attention import ATTENTION
 from verl_hw_core.conformance.checks._operators_indexing import INDEXING
@@ -9,6 +10,3 @@ from verl_hw_core.conformance.checks._operators_layers import LAYERS
 from verl_hw_core.conformance.checks._operators_loss import LOSSES
 
 add_cases("operators", (*LAYERS, *ATTENTION, *LOSSES, *INDEXING))
-
-# These compare in other ways than a case does.
-from verl_hw_core.conformance.checks import _operators_other

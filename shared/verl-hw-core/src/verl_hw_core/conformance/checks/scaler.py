@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``scaler``: fp16 loss scaling. torch disables it with a warning only where the device is not what it expects."""
+"""Group ``scaler``: fp16 loss scaling. Where torch does not expect the device, it disables it with a mere warning."""
 
 import warnings
 from typing import Any
