@@ -127,12 +127,27 @@ def test_a_typo_ends_the_process_at_once_with_the_nearest_name(registry, wheel, 
 
 def test_a_name_that_a_later_wheel_may_bring_is_decided_at_first_use(registry, wheel, monkeypatch):
     monkeypatch.setenv("VERL_PLATFORM", "bolt")
-    monkeypatch.setattr(platform_table, "_plugins_still_to_load", lambda: True)
+    monkeypatch.setattr(platform_table, "_plugins_still_to_load", lambda package: True)
     register(wheel("acme"))
     with pytest.raises(UnknownPlatformError, match="'bolt'"):
         registry.get("bolt")
     ours = register(wheel("bolt"))
     assert registry.get("bolt") is ours
+
+
+def test_a_wheel_that_waits_for_verl_in_its_middle_is_still_to_come(registry, wheel, monkeypatch):
+    """``import verl_hw_bolt`` imports verl, whose loop registers the other wheels before bolt goes on."""
+    entry = types.SimpleNamespace(name="bolt", module="verl_hw_bolt")
+    monkeypatch.setattr(platform_table.metadata, "entry_points", lambda group: [entry])
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "auto")
+    monkeypatch.setenv("VERL_PLATFORM", "bolt")
+    half_imported = types.ModuleType("verl_hw_bolt")
+    half_imported.__spec__ = types.SimpleNamespace(_initializing=True)
+    monkeypatch.setitem(sys.modules, "verl_hw_bolt", half_imported)
+    register(wheel("acme"))
+    half_imported.__spec__._initializing = False
+    with pytest.raises(SystemExit, match="'bolt'"):
+        register(wheel("acme"))
 
 
 def test_other_contract_is_refused_and_the_older_side_named(registry, wheel):

@@ -85,29 +85,39 @@ def requested_platform() -> str:
     return os.environ.get(PLATFORM_ENVVAR, "").strip().lower()
 
 
-def check_platform_variable() -> None:
+def check_platform_variable(package: str) -> None:
     """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered.
 
     While other plugins have still to load, the question stays open; :meth:`PlatformTable.get` answers it then.
+
+    Args:
+        package: The package that has just registered.
 
     Raises:
         UnknownPlatformError: Nothing provides the name; the text holds the nearest one.
     """
     wanted = requested_platform()
-    if wanted and wanted not in table() and not _plugins_still_to_load():
+    if wanted and wanted not in table() and not _plugins_still_to_load(package):
         raise UnknownPlatformError(_unknown_message(wanted, table()))
 
 
-def _plugins_still_to_load() -> bool:
-    """Whether verl's plugin loop has entry points before it that may register more names."""
+def _plugins_still_to_load(package: str) -> bool:
+    """Whether plugins other than ``package`` are still to be imported, or in the middle of it."""
     allowed = os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto").strip().lower()
     if allowed == "none":
         return False
     names = {name.strip() for name in allowed.split(",")}
     for entry in metadata.entry_points(group=_PLUGIN_GROUP):
-        if (allowed == "auto" or entry.name in names) and entry.module not in sys.modules:
+        wanted = allowed == "auto" or entry.name in names
+        if wanted and entry.module != package and not _is_imported(entry.module):
             return True
     return False
+
+
+def _is_imported(module: str) -> bool:
+    """Whether the module has run to its end: a wheel that is imported before verl waits for verl in its middle."""
+    found = sys.modules.get(module)
+    return found is not None and not getattr(found.__spec__, "_initializing", False)
 
 
 def _unknown_message(wanted: str, known: dict[str, type[Any]]) -> str:

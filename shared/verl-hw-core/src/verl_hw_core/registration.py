@@ -59,7 +59,7 @@ def register(spec: HardwareSpec, *, platform: str, engines: str, contract: int) 
     _say_if_too_late(spec)
     wrapt.register_post_import_hook(partial(_import_engines, spec.key), _ENGINE_MODULE)
     try:
-        platform_table.check_platform_variable()
+        platform_table.check_platform_variable(platform.partition(":")[0].partition(".")[0])
     except UnknownPlatformError as error:
         # SystemExit, since verl swallows every Exception of a plugin and the run would end in another error later.
         raise SystemExit(f"verl-hw: {error}") from error
