@@ -245,6 +245,16 @@ class AcceleratorPlatform(PlatformBase):
         """Variables that rollout processes need; what the user has exported wins."""
         return {name: os.environ.get(name, default) for name, default in self.spec.rollout_env}
 
+    def apply_model_patches(self, model_type: str) -> None:
+        """Apply the model patches that are declared for this vendor; our engines call it before they build a model.
+
+        Raises:
+            ModelPatchError: A patch cannot be applied, or ``VERL_HW_MODEL_PATCHES`` holds an unknown value.
+        """
+        from verl_hw_core import model_patches
+
+        model_patches.apply(self.spec.key, self.device_name, model_type)
+
     def cudart(self) -> Any:
         """CUDA runtime API: none on a device that is not CUDA."""
         return None

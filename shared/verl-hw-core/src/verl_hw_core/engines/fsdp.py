@@ -41,8 +41,9 @@ class AcceleratorFSDPMixin:
         record_engine(self)
 
     def _build_module(self) -> Any:
-        # verl declares this hook and never calls it (0.9.0, 0.9.1, main).
-        get_platform().apply_model_patches(self.model_config.hf_config.model_type)
+        if not self.model_config.use_liger:  # Liger replaces the same parts
+            # verl declares this hook and never calls it (0.9.0, 0.9.1, main).
+            get_platform().apply_model_patches(self.model_config.hf_config.model_type)
         requested = self.model_config.override_config.get("attn_implementation")
         with usable_attention(requested, self.engine_config.ulysses_sequence_parallel_size):
             module = super()._build_module()  # type: ignore[misc]

@@ -138,4 +138,14 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/pytorch/tensordict/issues/725",
         removal="tensordict waits for the device that it copied from.",
     ),
+    LedgerRow(
+        id="model-patches",
+        target="transformers.models.qwen3.modeling_qwen3:Qwen3RMSNorm.forward",
+        reason="A vendor's fused kernels, or patches that somebody declared, take the place of operations in the "
+        "modelling modules of the model type that is trained (docs/model_patches.md lists all targets). verl has such "
+        "patches for npu only.",
+        versions="transformers>=4.55",
+        link="https://github.com/verl-project/verl/pull/6086",
+        removal="transformers' kernel hub serves the vendor's device with kernels that have gradients.",
+    ),
 )
