@@ -5,6 +5,7 @@
 import importlib.metadata
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+CHILD_SECONDS = 240
 CHILDREN = Path(__file__).parent / "children"
 TORCH_VERSION = importlib.metadata.version("torch")
 # The cuda device needs a torch without CUDA; the locked one has it, unless the metadata says +cpu.
@@ -32,14 +34,22 @@ def clean_environment() -> dict[str, str]:
 
 def python(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run a Python with these variables added to a clean environment."""
-    return subprocess.run(
-        [sys.executable, *arguments],
+    command = [sys.executable, *arguments]
+    process = subprocess.Popen(
+        command,
         env={**clean_environment(), **variables},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=280,
-        check=False,
+        start_new_session=True,  # so that its forks can be ended with it
     )
+    try:
+        output, error = process.communicate(timeout=CHILD_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, error = process.communicate()
+        error += f"\nended after {CHILD_SECONDS} s"
+    return subprocess.CompletedProcess(command, process.returncode, output, error)
 
 
 class Results(dict[tuple[str, str], str]):
@@ -61,7 +71,7 @@ class Results(dict[tuple[str, str], str]):
                 passed[key] = passed.get(key, 0) + 1
             else:
                 self[key] = self.get(key, "") + f"rank {report['rank']}: {report['outcome']}\n"
-        self._passed = {key for key, count in passed.items() if count == ranks[key[0]]}
+        self._passed = {key for key, count in passed.items() if count == ranks.get(key[0], 1)}
 
     def failure(self, suite: str, check: str) -> str | None:
         """Why a check failed, or None."""

@@ -24,10 +24,15 @@ def run(suite: str, namespace: dict[str, Any]) -> bool:
         except Exception:
             outcome = traceback.format_exc()[-_LONGEST:]
             passed = False
-        rank = int(os.environ.get("RANK", "0"))
-        line = json.dumps({"suite": suite, "check": name, "rank": rank, "outcome": outcome})
-        os.write(1, f"CHECK {line}\n".encode())
+        report(suite, name, outcome)
     return passed
+
+
+def report(suite: str, check: str, outcome: str | None) -> None:
+    """Tell the test; the outcome is None, or why the check failed."""
+    rank = int(os.environ.get("RANK", "0"))
+    line = json.dumps({"suite": suite, "check": check, "rank": rank, "outcome": outcome})
+    os.write(1, f"CHECK {line}\n".encode())
 
 
 def raises(expected: type[BaseException], action: Callable[[], Any], *words: str) -> None:
@@ -41,7 +46,7 @@ def raises(expected: type[BaseException], action: Callable[[], Any], *words: str
     raise AssertionError(f"no {expected.__name__} was raised")
 
 
-def in_fork(action: Callable[[], Any], leave: Callable[[int], Any] = os._exit) -> None:
+def in_fork(action: Callable[[], Any]) -> None:
     """Run an action in a fork of this process, which must not have used the device yet, and raise if it fails."""
     child = os.fork()
     if child == 0:
@@ -50,6 +55,6 @@ def in_fork(action: Callable[[], Any], leave: Callable[[int], Any] = os._exit) -
         except BaseException:
             traceback.print_exc()
             os._exit(1)
-        leave(0)
+        os._exit(0)
     _, status = os.waitpid(child, 0)
     assert status == 0, f"the forked process ended with {os.waitstatus_to_exitcode(status)}; see stderr"

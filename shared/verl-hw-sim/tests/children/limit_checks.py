@@ -54,15 +54,23 @@ def check_memory():
 
 def check_deny():
     x = torch.ones(4, device=D, requires_grad=True)
-    for name in ("topk", "aten::topk", "aten::topk.values"):
+    for name in ("mul", "aten::mul", "aten::mul.Tensor"):
         with limits.override(deny=(name,)):
-            raises(NotImplementedError, lambda: torch.topk(x.detach(), 2), "aten::topk", "denies")
-            torch.topk(x.detach().cpu(), 2)
-    torch.topk(x.detach(), 2)
-    with limits.override(deny=("aten::as_strided", "aten::linear", "aten::scaled_dot_product_attention")):
-        raises(NotImplementedError, lambda: x.detach().as_strided((2,), (1,)), "as_strided")
-        raises(NotImplementedError, lambda: torch.nn.functional.linear(x.detach(), x.detach()[None]), "linear")
-        raises(NotImplementedError, lambda: torch.nn.functional.scaled_dot_product_attention(*[x.detach()[None]] * 3))
+            raises(NotImplementedError, lambda: x.detach() * 2, "aten::mul.Tensor", "denies")
+            assert (x.detach().cpu() * 2).sum() == 8
+    assert (x.detach() * 2).sum() == 8
+    with limits.override(deny=("aten::topk.values",)):  # one overload, that of out=
+        torch.topk(x.detach(), 2)
+    y = x.detach()[None]
+    # Operators with a kernel of the simulator's own, and one that torch composes of others.
+    for name, call in (
+        ("aten::as_strided", lambda: y.as_strided((2,), (1,))),
+        ("aten::linear", lambda: torch.nn.functional.linear(y, y)),
+        ("aten::scaled_dot_product_attention", lambda: torch.nn.functional.scaled_dot_product_attention(y, y, y)),
+    ):
+        with limits.override(deny=(name,)):
+            raises(NotImplementedError, call, name, "denies")
+        call()
     with limits.override(deny=("aten::mul",)):
         raises(NotImplementedError, lambda: (x.sin() * 1.5).sum().backward(), "aten::mul")
     with limits.override(deny=("aten::cos",)):  # an error in autograd's thread reaches the caller

@@ -16,9 +16,10 @@ import traceback
 # Ours is called by hand below, to be timed.
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import checks
-import torch  # noqa: F401
+import torch
 
 import verl_hw_sim
+from verl_hw_sim.simulation import active_simulation
 
 started = time.perf_counter()
 cpu_started = time.process_time()
@@ -43,7 +44,28 @@ def _fork(suite: str, **variables: str) -> int:
         os._exit(0 if passed else 1)
 
 
+def _check_exits(times: int) -> None:
+    """A process whose last act is a backward ends by the ordinary way out, many times: autograd's threads race it."""
+    for _ in range(times):
+        child = os.fork()
+        if child == 0:
+            device = active_simulation().profile.device_name
+            x = torch.ones(2, 2, device=device, requires_grad=True)
+            y = x.relu() * 2
+            y.retain_grad()
+            y.sum().backward()
+            globals()["kept"] = (x, y)  # the graph dies with the interpreter
+            sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code != 0:
+            checks.report("simulated", "check_exits", f"a process ended with {code}")
+            return
+    checks.report("simulated", "check_exits", None)
+
+
 def main() -> None:
+    _check_exits(times=12)
     for argument in sys.argv[1:]:
         suite, _, ranks = argument.partition(":")
         with socket.socket() as probe:
