@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of vendor stacks, put into the torch of this process. Only tensors on the simulated device are affected."""
 
+import copy
 import ctypes
 import functools
 import os
@@ -277,9 +278,9 @@ def checkpoint_restores_nothing():
 def optimizer_state_not_restored():
     plain = torch.optim.Optimizer.load_state_dict
 
-    def load_state_dict(self, states):
-        before = self.state_dict()
-        plain(self, states)
+    def load_state_dict(self, state_dict):
+        before = copy.deepcopy(self.state_dict())
+        plain(self, state_dict)
         plain(self, before)
 
     torch.optim.Optimizer.load_state_dict = load_state_dict

@@ -78,7 +78,8 @@ def show_report(report: Report, console: Console) -> None:
             if result.status is status:
                 _show_result(result, console)
     if report.machine.simulated:
-        console.print("The devices were simulated: this says nothing about the vendor's hardware.", highlight=False)
+        text = "The devices were simulated: this says nothing about the vendor's hardware."
+        console.print(text, highlight=False, soft_wrap=True)
     counts = ", ".join(f"{report.count(status)} {status.value}" for status in Status if report.count(status))
     verdict = "[green]passed[/green]" if report.passed else "[bold red]not passed[/bold red]"
     console.print(f"{verdict}: {counts or 'no checks'}, {report.seconds:.0f} s", highlight=False)
