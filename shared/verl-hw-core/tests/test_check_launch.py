@@ -39,6 +39,10 @@ for check in job.checks:
     status = {"one_fails": "fail", "warns": "warn"}.get(name, "ok")
     writer.write(events.RESULT, id=check, status=status, observed=f"{name} {rank}", expected="", seconds=0.1)
 writer.write(events.END)
+if "ends_badly" in job.group:
+    os.kill(os.getpid(), 6)
+if "never_ends" in job.group:
+    time.sleep(3600)
 """
 
 
@@ -64,8 +68,8 @@ def run_ranks(tmp_path, monkeypatch):
     monkeypatch.setattr(
         launch, "run_launcher", lambda command, **options: real([sys.executable, str(starter), command[-1]], **options)
     )
-    monkeypatch.setattr("verl_hw_core.conformance.watcher._PATIENCE_AFTER_FAILURE", 0.5)
-    monkeypatch.setattr("verl_hw_core.conformance.ranks._GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("verl_hw_core.conformance.watcher._LEAST_PATIENCE", 0.5)
+    monkeypatch.setattr("verl_hw_core.conformance.watcher._PATIENCE", 0.0)
 
     def run(names: str, processes: int = 2, deadline: float = 30.0, group: str = "group"):
         checks = tuple(
@@ -76,7 +80,8 @@ def run_ranks(tmp_path, monkeypatch):
         folder.mkdir()
         seen: list[str] = []
         results = run_launches(plan, {"PATH": "/usr/bin:/bin"}, folder, lambda _: None, lambda r: seen.append(r.id))
-        assert seen == [result.id for result in results] == [check.id for check in checks]
+        assert seen == [result.id for result in results]
+        assert [name for name in seen if not name.endswith(".exit")] == [check.id for check in checks]
         return {result.id.partition(".")[2]: result for result in results}, len(list(folder.iterdir()))
 
     return run
@@ -123,6 +128,15 @@ def test_ranks_that_do_not_start_say_why_once_for_each_check(run_ranks):
     results, launches = run_ranks("first last", group="no_start")
     assert {result.status for result in results.values()} == {Status.CRASH}
     assert "no driver" in results["last"].observed
+    assert launches == 1
+
+
+@pytest.mark.parametrize(("group", "says"), [("ends_badly", "SIGABRT"), ("never_ends", "no sign of life within 2 s")])
+def test_processes_that_do_not_end_well_are_a_warning(run_ranks, group, says):
+    results, launches = run_ranks("first", processes=1, group=group, deadline=2.0)
+    assert results["first"].status is Status.OK
+    assert results["exit"].status is Status.WARN
+    assert says in results["exit"].observed
     assert launches == 1
 
 

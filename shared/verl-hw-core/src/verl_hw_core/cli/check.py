@@ -93,9 +93,9 @@ def _run(settings: "Settings", quiet: bool) -> "Report":
 def _list(settings: "Settings", as_json: bool) -> None:
     from dataclasses import asdict
 
-    from verl_hw_core.conformance.runner import select, survey_devices
+    from verl_hw_core.conformance.runner import list_checks
 
-    checks = select(survey_devices(settings).checks, settings.only)
+    checks = list_checks(settings)
     if as_json:
         import json
 

@@ -18,8 +18,8 @@ from verl_hw_core.conformance.watcher import LaunchOverdueError, Watcher
 from verl_hw_core.demo.processes import run_launcher
 
 _START_SECONDS = 300.0
-# Closing a process group may take a while; a launch that does not end is ended.
-_END_SECONDS = 3600.0 * 24
+# The watcher ends what takes too long, each part by its own limit.
+_NO_LIMIT = 3600.0 * 24
 _STACK_LINES = 6
 
 
@@ -75,6 +75,10 @@ def run_launches(
             on_result(result)
         results += new
         remaining = remaining[len(new) :]
+        untidy = attempt.untidy_end() if not remaining else None
+        if untidy is not None:
+            on_result(untidy)
+            results.append(untidy)
     return results
 
 
@@ -116,7 +120,7 @@ class _Attempt:
                 folder=self._folder,
                 log=self._folder / "launcher.log",
                 watch=self._watcher.look,
-                stall_seconds=_END_SECONDS,
+                stall_seconds=_NO_LIMIT,
             )
         except LaunchOverdueError as error:
             self._overdue = str(error)
@@ -139,6 +143,22 @@ class _Attempt:
             results.append(self._broken(check, findings))
             break
         return results
+
+    def untidy_end(self) -> CheckResult | None:
+        """A warning when the processes did not end well after the last check had been answered, else None."""
+        if len(self._watcher.ended) < self._plan.processes:
+            return None
+        deaths = self._deaths()
+        if not deaths and self._overdue is None:
+            return None
+        rank = min(deaths, default=0)
+        check = ListedCheck(
+            id=f"{self._plan.group}.exit", title="the processes end well", blocks="a clean end of runs", processes=1
+        )
+        said = [deaths.get(rank) or self._overdue or "", *self._stack(rank)]
+        return self._result(
+            check, Finding(status=Status.WARN, observed="\n".join(said), expected="exit code 0"), tuple(deaths)
+        )
 
     def _merge(self, check: ListedCheck, findings: Mapping[int, Finding]) -> CheckResult:
         merged, ranks = worst(sorted(findings.items()))

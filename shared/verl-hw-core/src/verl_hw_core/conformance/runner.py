@@ -5,7 +5,7 @@
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -96,33 +96,46 @@ def survey_devices(
         CheckDefinitionError: A name in ``settings.only`` is no group and no check's.
         CheckSuiteError: That process ended without an answer.
     """
+    settings = settings or Settings()
+    target = target or choose_target(settings.vendor)
+    return _survey(settings.only, target.spec.key, target.spec.display_name, target.environment, folder)
+
+
+def list_checks(settings: Settings) -> tuple[ListedCheck, ...]:
+    """Return the checks that ``settings`` selects. Needs torch and no device.
+
+    Raises:
+        CheckDefinitionError: A name in ``settings.only`` is no group and no check's.
+        CheckSuiteError: The process that looks at the checks ended without an answer.
+    """
+    from verl_hw_core.demo.devices import base_environment
+
+    return select(_survey(settings.only, "", "listing the checks", base_environment(), None).checks, settings.only)
+
+
+def _survey(only: Sequence[str], vendor: str, who: str, environment: Mapping[str, str], folder: Path | None) -> Survey:
+    """Run the survey's process; without a vendor it looks at no device."""
     from verl_hw_core.demo.failure import relevant_lines
     from verl_hw_core.demo.processes import run_launcher
     from verl_hw_core.errors import TrainingFailedError
 
-    settings = settings or Settings()
-    target = target or choose_target(settings.vendor)
-    names = _groups_of(settings.only)
+    names = _groups_of(only)
     with tempfile.TemporaryDirectory(prefix="verl-hw-check-", dir=folder) as temporary:
         result, log = Path(temporary) / "survey.json", Path(temporary) / "log.txt"
         try:
             run_launcher(
-                [sys.executable, "-m", "verl_hw_core.conformance.survey_process", target.spec.key, str(result), *names],
-                environment=target.environment,
+                [sys.executable, "-m", "verl_hw_core.conformance.survey_process", vendor, str(result), *names],
+                environment=environment,
                 folder=Path(temporary),
                 log=log,
                 watch=lambda: None,
                 stall_seconds=_SURVEY_SECONDS,
             )
         except TrainingFailedError as error:
-            raise CheckSuiteError(
-                f"{target.spec.display_name}: importing torch hung for {_SURVEY_SECONDS:.0f} s"
-            ) from error
+            raise CheckSuiteError(f"{who}: importing torch hung for {_SURVEY_SECONDS:.0f} s") from error
         if not result.exists():
             said = "\n".join(relevant_lines(log.read_text(encoding="utf-8", errors="replace")))
-            raise CheckSuiteError(
-                f"{target.spec.display_name}: torch.{target.spec.device_name} does not start:\n{said}"
-            )
+            raise CheckSuiteError(f"{who}: the device's torch stack does not start:\n{said}")
         return Survey.read(result)
 
 

@@ -15,7 +15,7 @@ from verl_hw_core.conformance.survey import ListedCheck, Survey
 
 
 def main(vendor: str, path: Path, group_names: list[str]) -> None:
-    """Look at the devices of ``vendor`` and at the checks of the groups; write a :class:`Survey` to ``path``."""
+    """Look at the devices of ``vendor``, if one is given, and at the checks; write a :class:`Survey` to ``path``."""
     known = registry.groups()
     checks: list[ListedCheck] = []
     broken = {}
@@ -28,9 +28,9 @@ def main(vendor: str, path: Path, group_names: list[str]) -> None:
         checks += [
             ListedCheck(id=check.id, title=check.title, blocks=check.blocks, processes=check.processes)
             for check in found
-            if not check.vendors or vendor in check.vendors
+            if not vendor or not check.vendors or vendor in check.vendors
         ]
-    names, versions = _devices(vendor)
+    names, versions = _devices(vendor) if vendor else ((), {})
     Survey(device_names=names, versions=versions, checks=tuple(checks), broken=broken).write(path)
 
 

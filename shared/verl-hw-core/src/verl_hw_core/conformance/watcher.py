@@ -10,7 +10,8 @@ from verl_hw_core.conformance import events
 from verl_hw_core.conformance.results import Finding, Status
 
 # How long the others may take once one rank has left a check early: they may wait for a collective it never reached.
-_PATIENCE_AFTER_FAILURE = 6.0
+_LEAST_PATIENCE = 6.0
+_PATIENCE = 0.25  # as a part of the deadline
 
 
 class LaunchOverdueError(Exception):
@@ -43,7 +44,7 @@ class Watcher:
         self._processes = processes
         self._deadline, self._start_seconds, self._on_start = deadline, start_seconds, on_start
         self._readers = [events.EventReader(folder, rank) for rank in range(processes)]
-        self._begun = time.monotonic()
+        self._begun = self._heard = time.monotonic()
         self._started: dict[str, float] = {}
         self._answered: dict[str, float] = {}
 
@@ -55,6 +56,7 @@ class Watcher:
         """
         for rank, reader in enumerate(self._readers):
             for event in reader.read():
+                self._heard = time.monotonic()
                 self._take(rank, event)
         self._check_time()
 
@@ -97,10 +99,13 @@ class Watcher:
             return
         current = self.current
         if current is None:
+            # Between two checks, or closing.
+            if now - self._heard > self._deadline:
+                raise LaunchOverdueError(f"no sign of life within {self._deadline:.0f} s")
             return
         taken = now - self._started[current]
         if taken > self._deadline:
             raise LaunchOverdueError(f"no answer within {self._deadline:.0f} s")
         failed_at = self._answered.get(current)
-        if failed_at is not None and now - failed_at > _PATIENCE_AFTER_FAILURE:
+        if failed_at is not None and now - failed_at > max(_LEAST_PATIENCE, self._deadline * _PATIENCE):
             raise LaunchOverdueError("a rank left the check early and the others waited for it")

@@ -9,7 +9,7 @@ import torch
 
 from verl_hw_core.conformance.bench import Bench
 from verl_hw_core.conformance.registry import check
-from verl_hw_core.conformance.verdicts import CheckFailed, CheckSkipped, CheckWarned, require
+from verl_hw_core.conformance.verdicts import CheckSkipped, CheckWarned, require
 
 _LOG = "memory log and metrics"
 _SIZE = 4 << 20
@@ -132,7 +132,7 @@ def out_of_memory(bench: Bench) -> None:
     except RuntimeError as error:
         found = f"{type(error).__name__}: {error}".partition("\n")[0]
     else:
-        raise CheckFailed(f"{total * 2} bytes were given on a device of {total}", "torch.OutOfMemoryError")
+        found = f"{total * 2} bytes were given on a device of {total}"
     require(torch.ones(8, device=bench.device).sum().item() == 8.0, "the device does not work any more", "it goes on")
     if found != "torch.OutOfMemoryError":
         raise CheckWarned(found, "torch.OutOfMemoryError, which callers can tell from other errors")
