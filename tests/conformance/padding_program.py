@@ -27,18 +27,27 @@ from verl.workers.engine import EngineRegistry
 from verl_hw_core import upstream
 
 
-def build(models: Path, model_type: str, attention: str | None, **settings):
+def build(
+    models: Path,
+    model_type: str,
+    attention: str | None,
+    strategy: str = "fsdp2",
+    model_settings: dict | None = None,
+    **settings,
+):
     """verl's engine with padding removal; a batch may still ask to be padded."""
     chosen = {} if attention is None else {"attn_implementation": attention}
-    model = HFModelConfig(path=str(models / model_type), use_remove_padding=True, override_config=chosen)
+    model = HFModelConfig(
+        path=str(models / model_type), use_remove_padding=True, override_config=chosen, **(model_settings or {})
+    )
     model.model_type = model_type
     engine = EngineRegistry.new(
         model_type=model_type,
-        backend="fsdp2",
+        backend=strategy,
         model_config=model,
         engine_config=FSDPEngineConfig(
             **{"forward_only": False, **settings},
-            strategy="fsdp2",
+            strategy=strategy,
             use_dynamic_bsz=False,
             use_torch_compile=False,
             mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"},
@@ -47,7 +56,7 @@ def build(models: Path, model_type: str, attention: str | None, **settings):
         checkpoint_config=CheckpointConfig(),
     )
     engine.initialize()
-    return engine, loss_function("fsdp2", model_type, model)
+    return engine, loss_function(strategy, model_type, model)
 
 
 def batch_of(model_type: str, packed: bool, changed: int | None = None):

@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from verl_hw_core.training import log_probs, nested, packing
+from verl_hw_core.training import fused_kernels, log_probs, memory, nested, packing
 
 
 def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
@@ -19,7 +19,10 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
         UnsupportedModelSettingError: The configuration asks for something that would be wrong or fail later.
     """
     packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
+    fused_kernels.require_backend(model_config, platform.device_name)
     packing.keep_transformers_attention()
     log_probs.replace_helpers()
     nested.unwrap_constructors(platform.device_name)
     nested.synchronize_host_copies(platform)
+    memory.survive_memory_queries()
+    memory.pageable_where_pinned_fails()

@@ -148,4 +148,22 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/verl-project/verl/pull/6086",
         removal="transformers' kernel hub serves the vendor's device with kernels that have gradients.",
     ),
+    LedgerRow(
+        id="memory-query",
+        target="verl.utils.profiler.performance:_get_current_mem_info",
+        reason="Engines log the device's memory while they are built; a device module whose mem_get_info or "
+        "memory_allocated is missing or raises would end the run there.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6403",
+        removal="verl passes over a memory query that fails.",
+    ),
+    LedgerRow(
+        id="pinned-memory",
+        target="verl.workers.engine.fsdp.transformer_impl:CPUOffloadPolicy",
+        reason="verl pins the host memory that it offloads parameters (FSDP2) and activations to. Replaced, with "
+        "SynchronizedGroupOffloadHandler.offload, only where pinning raises.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6403",
+        removal="verl takes pageable memory where the device cannot pin.",
+    ),
 )
