@@ -121,7 +121,9 @@ def check_ordinals_out_of_range_raise():
             if hasattr(MODULE, name):
                 function = getattr(MODULE, name)
                 raises(RuntimeError, lambda ordinal=ordinal, call=function: call(ordinal), "invalid device ordinal")
-        raises(RuntimeError, lambda ordinal=ordinal: MODULE.can_device_access_peer(0, ordinal), "invalid device ordinal")
+        raises(
+            RuntimeError, lambda ordinal=ordinal: MODULE.can_device_access_peer(0, ordinal), "invalid device ordinal"
+        )
     assert MODULE.current_device() == 0
 
 
@@ -531,7 +533,7 @@ def check_many_threads():
                 x = torch.ones(4, device=D, requires_grad=True)
                 assert x.device.index == ordinal
                 F.dropout(x, 0.5).sum().backward()
-        except Exception as error:  # noqa: BLE001 - said by the main thread
+        except Exception as error:
             failures.append(error)
 
     threads = [

@@ -47,7 +47,7 @@ def check_memory():
         torch.empty(3 * MIB, dtype=torch.uint8, device=f"{D}:1")  # each device has its own
         del kept
         torch.empty(3 * MIB, dtype=torch.uint8, device=D)
-        del small
+        small = None
     assert MODULE.memory_allocated() == before
     assert MODULE.memory_stats()["num_ooms"] >= 4
 

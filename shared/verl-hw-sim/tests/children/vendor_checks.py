@@ -26,13 +26,42 @@ ABSENT = {
     "cuda": (),
 }
 # What verl and torch ask of a device module.
-PRESENT = (
-    "Event Stream current_device current_stream default_generators device device_count empty_cache "
-    "get_device_capability get_device_name get_device_properties get_rng_state get_rng_state_all initial_seed "
-    "is_available is_bf16_supported manual_seed manual_seed_all max_memory_allocated max_memory_reserved mem_get_info "
-    "memory memory_allocated memory_reserved memory_stats random reset_peak_memory_stats seed set_device set_rng_state "
-    "set_rng_state_all set_stream stream synchronize"
-).split()
+PRESENT = [
+    "Event",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "random",
+    "reset_peak_memory_stats",
+    "seed",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
 HAS = {
     "mlu": ("ipc_collect", "default_stream", "memory._set_allocator_settings", "cnpx.range_push"),
     "gcu": ("default_stream", "memory._set_allocator_settings", "topstx.range_push"),
