@@ -38,6 +38,7 @@ VENDOR = re.compile(
     re.IGNORECASE,
 )
 
+URL = re.compile(r"https?://\S+")  # who discusses something upstream is no fact of a vendor
 ALLOW = re.compile(r"check-tree: allow \(.+\)")
 LONG = 300
 
@@ -126,7 +127,7 @@ def vendor_names(name: str, text: str) -> Iterator[Finding]:
     docstrings = {id(node) for node in _docstrings(tree)}
     for node in ast.walk(tree):
         for word in _words(node):
-            if id(node) not in docstrings and (found := VENDOR.search(word)):
+            if id(node) not in docstrings and (found := VENDOR.search(URL.sub("", word))):
                 line = getattr(node, "lineno", 1)
                 yield Finding(name, line, f"the core's code names a vendor ({found.group(0)}): a fact for its wheel")
 
