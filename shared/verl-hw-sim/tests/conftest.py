@@ -8,13 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-CHILD_SECONDS = 240
 CHILDREN = Path(__file__).parent / "children"
+CHILD_SECONDS = 240
 TORCH_VERSION = importlib.metadata.version("torch")
 # The cuda device needs a torch without CUDA; the locked one has it, unless the metadata says +cpu.
 CPU_TORCH = "+cpu" in TORCH_VERSION
@@ -22,19 +23,16 @@ CPU_TORCH = "+cpu" in TORCH_VERSION
 
 def clean_environment() -> dict[str, str]:
     """The environment without anything that would change what a child simulates or how it computes."""
-    masks = ("MLU_", "TOPS_", "ZE_AFFINITY", "MACA_", "CUDA_VISIBLE")
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("VERL_HW_SIM", "VERL_HW_PROBE", "TORCH_DEVICE_BACKEND", *masks))
-        or name == "VERL_HW_SIM_CACHE"
-    }
+    unwanted = ("VERL_HW_SIM", "VERL_HW_PROBE", "TORCH_DEVICE_BACKEND", "MLU_", "TOPS_", "ZE_", "MACA_", "CUDA_VISIBLE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    if "VERL_HW_SIM_CACHE" in os.environ:
+        kept["VERL_HW_SIM_CACHE"] = os.environ["VERL_HW_SIM_CACHE"]
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def python(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+def python(*arguments: str, program: str = sys.executable, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run a Python with these variables added to a clean environment."""
-    command = [sys.executable, *arguments]
+    command = [program, *arguments]
     process = subprocess.Popen(
         command,
         env={**clean_environment(), **variables},
@@ -52,49 +50,60 @@ def python(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[st
     return subprocess.CompletedProcess(command, process.returncode, output, error)
 
 
-class Results(dict[tuple[str, str], str]):
-    """Failures by suite and check; None for a check that passed, and the child's end for one that did not report."""
+class Results:
+    """What the checks of one child reported."""
 
-    def __init__(self, child: "subprocess.CompletedProcess[str]", ranks: dict[str, int]) -> None:
-        self._end = f"did not report; the child ended with {child.returncode}"
+    def __init__(self, child: "subprocess.CompletedProcess[str]", suites: Mapping[str, int]) -> None:
+        self._suites = suites
+        self._status = child.returncode
         self._error = child.stderr[-4000:]
-        self.start_seconds = self.start_cpu_seconds = float("inf")
-        passed: dict[tuple[str, str], int] = {}
+        self._passed: Counter[tuple[str, str]] = Counter()
+        self._failed: dict[tuple[str, str], str] = {}
+        self.start_cpu_seconds = float("inf")
         for line in child.stdout.splitlines():
             if line.startswith("STARTED "):
-                self.start_seconds, self.start_cpu_seconds = map(float, line.split()[1:])
-            if not line.startswith("CHECK "):
-                continue
-            report = json.loads(line.removeprefix("CHECK "))
-            key = (report["suite"], report["check"])
-            if report["outcome"] is None:
-                passed[key] = passed.get(key, 0) + 1
-            else:
-                self[key] = self.get(key, "") + f"rank {report['rank']}: {report['outcome']}\n"
-        self._passed = {key for key, count in passed.items() if count == ranks.get(key[0], 1)}
+                self.start_cpu_seconds = float(line.split()[2])
+            elif line.startswith("CHECK "):
+                self._take(json.loads(line.removeprefix("CHECK ")))
+
+    def _take(self, report: dict[str, str]) -> None:
+        key = (report["suite"], report["check"])
+        if report["outcome"] is None:
+            self._passed[key] += 1
+        else:
+            self._failed[key] = f"{self._failed.get(key, '')}rank {report['rank']}: {report['outcome']}\n"
 
     def failure(self, suite: str, check: str) -> str | None:
-        """Why a check failed, or None."""
-        if (suite, check) in self._passed:
+        """Why a check failed, or None. One that did not report on every rank failed."""
+        key = (suite, check)
+        if key not in self._failed and self._passed[key] == self._suites.get(suite, 1):
             return None
-        return self.get((suite, check), f"{suite}.{check} {self._end}") + f"\nstderr: {self._error}"
+        reason = self._failed.get(key, f"{suite}.{check} did not report; the child ended with {self._status}")
+        return f"{reason}\nstderr: {self._error}"
+
+    def all_failures(self) -> list[str]:
+        """Every failure, and the child's end if it reported nothing."""
+        if not self._passed:
+            return [f"nothing passed; the child ended with {self._status}\n{self._error}"]
+        return [*self._failed.values(), *filter(None, (self.failure(*key) for key in self._passed))]
 
 
 @pytest.fixture(scope="session")
-def simulated_results() -> Callable[..., Results]:
-    """``simulated_results(vendor, device_checks=1, collective_checks=2)``: suites with their number of ranks.
+def simulate() -> Callable[..., Results]:
+    """``simulate(vendor, suites, program=..., **variables)``: results of suites with their number of ranks.
 
     The suites share one process that imports torch, and run once in a session.
     """
     done: dict[tuple[object, ...], Results] = {}
 
-    def run(vendor: str, **suites: int) -> Results:
+    def run(vendor: str, suites: Mapping[str, int], program: str = sys.executable, **variables: str) -> Results:
         if vendor == "metax" and not CPU_TORCH:
             pytest.skip(f"simulating metax needs a CPU build of torch; this is {TORCH_VERSION}")
-        key = (vendor, *suites.items())
+        key = (vendor, *suites.items(), program)
         if key not in done:
             arguments = [f"{suite}:{ranks}" for suite, ranks in suites.items()]
-            child = python(str(CHILDREN / "simulated.py"), *arguments, VERL_HW_SIM=f"{vendor}:2")
+            script = str(CHILDREN / "simulated.py")
+            child = python(script, *arguments, program=program, VERL_HW_SIM=f"{vendor}:2", **variables)
             done[key] = Results(child, suites)
         return done[key]
 

@@ -25,18 +25,18 @@ def _checks(suite):
 
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize(("suite", "check"), [(suite, check) for suite in SUITES for check in _checks(suite)])
-def test_simulated(vendor, suite, check, simulated_results):
-    failure = simulated_results(vendor, **SUITES).failure(suite, check)
+def test_simulated(vendor, suite, check, simulate):
+    failure = simulate(vendor, SUITES).failure(suite, check)
     assert failure is None, failure
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_backward_as_last_act_does_not_abort_the_process(vendor, simulated_results):
-    failure = simulated_results(vendor, **SUITES).failure("simulated", "check_exits")
+def test_a_backward_as_last_act_does_not_abort_the_process(vendor, simulate):
+    failure = simulate(vendor, SUITES).failure("simulated", "check_exits")
     assert failure is None, failure
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_start_up_is_quick_once_built(vendor, simulated_results):
+def test_start_up_is_quick_once_built(vendor, simulate):
     # 0.15 to 0.25 s on a quiet machine; CPU time, since test machines are not quiet.
-    assert simulated_results(vendor, **SUITES).start_cpu_seconds < 0.6
+    assert simulate(vendor, SUITES).start_cpu_seconds < 0.6

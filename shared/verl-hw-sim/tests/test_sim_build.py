@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compilation of the native half, with stub compilers and without torch."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from verl_hw_sim import build
+from verl_hw_sim.errors import BuildError, CacheDirectoryError
+
+TORCH = build.TorchBuild("9.9.9+none", Path("/nowhere/torch"), True)
+STUB = f"""#!{sys.executable}
+import sys, time
+with open({{log!r}}, "a") as log:
+    log.write("run\\n")
+time.sleep({{seconds}})
+open(sys.argv[sys.argv.index("-o") + 1], "w").close()
+"""
+PROGRAM = """
+from pathlib import Path
+from verl_hw_sim import build
+torch_build = build.TorchBuild("9.9.9+none", Path("/nowhere/torch"), True)
+print(build.ensure_built("privateuse1", torch_build, "cambricon"))
+"""
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VERL_HW_SIM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def stub_compiler(tmp_path, monkeypatch):
+    """``stub_compiler(text)`` makes a compiler and sets CXX to it."""
+
+    def make(text):
+        path = tmp_path / "stub-c++"
+        path.write_text(text)
+        path.chmod(0o755)
+        monkeypatch.setenv("CXX", str(path))
+        return path
+
+    return make
+
+
+def test_sixteen_starters_build_once(cache, stub_compiler, tmp_path, run_python):
+    log = tmp_path / "runs"
+    compiler = stub_compiler(STUB.format(log=str(log), seconds=1))
+    with ThreadPoolExecutor(16) as pool:
+        starters = pool.map(
+            lambda _: run_python("-c", PROGRAM, VERL_HW_SIM_CACHE=str(cache), CXX=str(compiler)), range(16)
+        )
+        children = list(starters)
+    assert [child.stderr for child in children if child.returncode] == []
+    assert len({child.stdout for child in children}) == 1
+    assert log.read_text().splitlines() == ["run"]
+    messages = "".join(child.stderr for child in children).splitlines()
+    assert len(messages) == 2, messages  # one line when it starts, one when it is done
+    assert "compiling the simulated cambricon device for torch 9.9.9+none" in messages[0]
+    assert list(cache.rglob(".building-*")) == []
+
+
+def test_the_environment_of_the_key(cache, stub_compiler, tmp_path):
+    log = tmp_path / "runs"
+    stub_compiler(STUB.format(log=str(log), seconds=0))
+    first = build.ensure_built("privateuse1", TORCH, "cambricon")
+    assert build.ensure_built("privateuse1", TORCH, "cambricon") == first
+    assert build.find_built("privateuse1", TORCH) == first
+    others = {
+        build.ensure_built("xpu", TORCH, "intel"),
+        build.ensure_built("privateuse1", build.TorchBuild("9.9.8", TORCH.folder, True), "cambricon"),
+        build.ensure_built("privateuse1", build.TorchBuild("9.9.9+none", TORCH.folder, False), "cambricon"),
+    }
+    assert len(others | {first}) == 4
+    assert len(log.read_text().splitlines()) == 4
+
+
+def test_a_build_needs_no_compiler_once_it_is_there(cache, stub_compiler, tmp_path, monkeypatch):
+    stub_compiler(STUB.format(log=str(tmp_path / "runs"), seconds=0))
+    first = build.ensure_built("privateuse1", TORCH, "cambricon")
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert build.ensure_built("privateuse1", TORCH, "cambricon") == first
+
+
+def test_what_a_killed_build_left_is_removed(cache, stub_compiler, tmp_path):
+    stub_compiler(STUB.format(log=str(tmp_path / "runs"), seconds=0))
+    target = build.ensure_built("privateuse1", TORCH, "cambricon")
+    target.unlink()
+    (target.parent / ".building-old").mkdir()
+    assert build.ensure_built("privateuse1", TORCH, "cambricon") == target
+    assert list(cache.rglob(".building-*")) == []
+
+
+def test_no_compiler(cache, monkeypatch, tmp_path):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BuildError, match=r"no C\+\+ compiler: none of c\+\+, g\+\+, clang\+\+.*apt-get install g\+\+"):
+        build.ensure_built("privateuse1", TORCH, "cambricon")
+
+
+def test_cxx_names_no_executable(cache, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O3")
+    with pytest.raises(BuildError, match="CXX is 'no-such-compiler -O3', but there is no executable"):
+        build.ensure_built("privateuse1", TORCH, "cambricon")
+
+
+def test_cxx_may_hold_arguments(cache, stub_compiler, tmp_path, monkeypatch):
+    path = stub_compiler(STUB.format(log=str(tmp_path / "runs"), seconds=0))
+    monkeypatch.setenv("CXX", f"{path} --flag")
+    assert build.find_compiler() == (str(path), "--flag")
+
+
+def test_a_failing_compiler_shows_its_last_lines(cache, stub_compiler):
+    stub_compiler("#!/bin/sh\nfor i in 1 2 3; do echo line $i; done\necho fatal: no such header >&2\nexit 3\n")
+    with pytest.raises(BuildError) as caught:
+        build.ensure_built("privateuse1", TORCH, "cambricon")
+    text = str(caught.value)
+    assert "exit status 3" in text
+    assert text.endswith("line 1\nline 2\nline 3\nfatal: no such header")
+    assert "-DSIM_KIND_PRIVATEUSE1" in text  # the command, to try it by hand
+    assert list(cache.rglob("*.so")) == []
+
+
+def test_a_cache_that_cannot_be_written(stub_compiler, tmp_path, monkeypatch):
+    stub_compiler(STUB.format(log=str(tmp_path / "runs"), seconds=0))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("VERL_HW_SIM_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CacheDirectoryError, match="Set VERL_HW_SIM_CACHE"):
+        build.ensure_built("privateuse1", TORCH, "cambricon")
+
+
+def test_a_module_that_does_not_fit_is_refused(tmp_path):
+    module = tmp_path / "_verl_hw_sim_xpu.so"
+    module.write_bytes(b"not an extension module")
+    with pytest.raises(BuildError, match="does not fit this torch"):
+        build.load_native("xpu", module)
+
+
+def test_every_source_file_counts_and_names_its_licence():
+    names = {path.name for path in build.source_files()}
+    assert {"module.cpp", "common.h", "fallback.h"} <= names
+    for path in build.source_files():
+        assert path.read_text().splitlines()[1] == "// SPDX-License-Identifier: Apache-2.0", path
+
+
+def test_the_compiler_gets_no_shell(cache, tmp_path):
+    command = build.compile_command("xpu", TORCH, ("c++",), tmp_path / "a b.so")
+    assert str(tmp_path / "a b.so") in command
+    assert subprocess.list2cmdline(command)
