@@ -166,4 +166,13 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/verl-project/verl/issues/6403",
         removal="verl takes pageable memory where the device cannot pin.",
     ),
+    LedgerRow(
+        id="padding-helpers",
+        target="verl.utils.attention_utils:_get_attention_functions",
+        reason="verl 0.9.0 takes the helpers that remove and restore padding from flash_attn on every device but npu, "
+        "so that no batch is converted without it. Replaced only there; 0.9.1 has its own without flash_attn.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6119",
+        removal="verl-hw needs verl 0.9.1 or later.",
+    ),
 )
