@@ -139,6 +139,25 @@ SCENARIOS = (
         ),
     ),
     Scenario(
+        "overflow",
+        plants="scaler_ignores_overflow",
+        expected=(
+            Expected("scaler.rescues", OK),
+            Expected("scaler.skips", FAIL, "the weights became"),
+        ),
+    ),
+    Scenario(
+        "nested tensors and lists of tensors",
+        limits="deny=aten::_foreach_norm",
+        plants="jagged_copies_to_host_unfinished",
+        expected=(
+            Expected("optimizer.foreach", FAIL, "_foreach_norm"),
+            Expected("optimizer.clip_grad_norm", FAIL, "_foreach_norm"),
+            Expected("nested.make", OK),
+            Expected("nested.to_host", FAIL, "row 0 of the copy on the host"),
+        ),
+    ),
+    Scenario(
         "copies",
         plants="strided_copies_to_host_wrong,non_blocking_never_finishes",
         expected=(

@@ -205,6 +205,26 @@ def scaler_disabled():
     torch.amp.GradScaler.__init__ = init
 
 
+def scaler_ignores_overflow():
+    def unscale(gradients, found_inf, inverse_scale):
+        for gradient in gradients:
+            gradient.mul_(inverse_scale.item())
+
+    LIBRARY.impl("_amp_foreach_non_finite_check_and_unscale_", unscale, "PrivateUse1")
+
+
+def jagged_copies_to_host_unfinished():
+    from torch.nested._internal.nested_tensor import NestedTensor
+
+    def to(self, *args, **kwargs):
+        result = torch._C.TensorBase.to(self, *args, **kwargs)
+        if on_device(self) and not on_device(result):
+            result.values().zero_()
+        return result
+
+    NestedTensor.to = to
+
+
 # Collectives.
 
 

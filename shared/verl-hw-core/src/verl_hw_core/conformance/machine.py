@@ -103,7 +103,7 @@ def _real_spec(vendor: str | None) -> HardwareSpec:
             installed = ", ".join(spec.key for spec in specs) or "none; pip install verl-hw-<vendor>"
             raise NoHardwareError(
                 f"no device of an installed vendor was found here (installed: {installed}).\n"
-                f"'verl-hw detect' shows what was looked at; --vendor names a vendor that detection misses.\n{simulate}"
+                f"'verl-hw detect' shows what was looked at.\n{simulate}"
             )
         return chosen
     finding = found.findings[specs[0].key]
