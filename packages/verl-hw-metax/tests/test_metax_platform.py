@@ -28,3 +28,17 @@ class TestMetaxPlatform(PlatformSuite):
         },
         "ipc": False,  # the simulated device has no CUDA IPC handle
     }
+
+
+def test_expandable_segments_are_not_passed_on(monkeypatch):
+    """MetaX's guide unsets the allocator variable; a wrong setting would be worse than none."""
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
+    from verl_hw_core import vendor_module
+    from verl_hw_metax.platform import MetaxPlatform
+
+    passed = []
+    monkeypatch.setattr(vendor_module, "call", lambda spec, name, settings, **_: passed.append(settings))
+    platform = MetaxPlatform()
+    platform.set_allocator_settings("expandable_segments:True")
+    platform.set_allocator_settings("max_split_size_mb:512")
+    assert passed == ["max_split_size_mb:512"]
