@@ -39,6 +39,20 @@ def register_ccl(native: ModuleType, profile: Profile) -> None:
         return _make_backend(native, name, options.store, options.group_rank, options.group_size, options.timeout)
 
     dist.Backend.register_backend(name, create, extended_api=True, devices=[profile.device_name])
+    _let_composite_groups_find(name)
+
+
+def _let_composite_groups_find(name: str) -> None:
+    """Make ``cpu:gloo,mlu:cncl`` groups have a default backend; without one they warn when they are destroyed.
+
+    torch takes the first registered name if the group uses it, but compares the upper-case spelling it stored with
+    the lower-case one of the group: put the latter first.
+    """
+    plugins = getattr(dist.Backend, "_plugins", {})
+    if name.upper() in plugins:
+        others = dict(plugins)
+        plugins.clear()
+        plugins.update({name: others[name.upper()], **others})
 
 
 def _make_backend(native: ModuleType, name: str, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:

@@ -4,8 +4,7 @@
 
 # ruff: noqa: D102 - torch documents these functions.
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -31,7 +30,7 @@ class DeviceProperties:
     has_bfloat16_conversions: bool = True
 
 
-class _OrdinalBase:
+class OrdinalBase:
     """Common ground of the function groups."""
 
     def __init__(self, native: ModuleType, profile: Profile) -> None:
@@ -50,7 +49,7 @@ class _OrdinalBase:
         return int(self._native.current_device()) if parsed.index is None else parsed.index
 
 
-class DeviceFunctions(_OrdinalBase):
+class DeviceFunctions(OrdinalBase):
     """Which devices there are, and which one is current."""
 
     def is_available(self) -> bool:
@@ -86,7 +85,10 @@ class DeviceFunctions(_OrdinalBase):
         return False
 
     def can_device_access_peer(self, device: Any, peer: Any) -> bool:
-        return self._ordinal(device) != self._ordinal(peer)
+        ordinals = {self._ordinal(device), self._ordinal(peer)}
+        for ordinal in ordinals:
+            self._native.check_device(ordinal)
+        return len(ordinals) == 2
 
     def get_device_name(self, device: Any = None) -> str:
         return self.get_device_properties(device).name
@@ -122,7 +124,7 @@ class DeviceFunctions(_OrdinalBase):
         record("ipc_collect")
 
 
-class MemoryFunctions(_OrdinalBase):
+class MemoryFunctions(OrdinalBase):
     """Memory statistics. Nothing is cached here, so reserved memory is allocated memory."""
 
     def memory_allocated(self, device: Any = None) -> int:
@@ -194,7 +196,7 @@ class MemoryFunctions(_OrdinalBase):
         return counts
 
 
-class RandomFunctions(_OrdinalBase):
+class RandomFunctions(OrdinalBase):
     """The devices' default generators. Seeding waits for the runtime; it does not start it."""
 
     def manual_seed(self, seed: int) -> None:
@@ -234,103 +236,6 @@ def _unsigned(seed: int) -> int:
     return int(seed) & 0xFFFF_FFFF_FFFF_FFFF
 
 
-class _InstanceOfBase(type):
-    """``isinstance`` by device type: torch._C checks streams and events for their exact base class."""
-
-    base: type
-    device_name: str
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return (
-            isinstance(instance, cls.base)
-            and getattr(instance, "device", None) is not None
-            and (
-                instance.device.type == cls.device_name  # type: ignore[attr-defined]
-            )
-        )
-
-
-class StreamFunctions(_OrdinalBase):
-    """Streams and events. Work is done when a call returns; they keep the identities and times."""
-
-    def current_stream(self, device: Any = None) -> torch.Stream:
-        ordinal = self._ordinal(device)
-        return self._stream(ordinal, self._native.current_stream_id(ordinal))
-
-    def default_stream(self, device: Any = None) -> torch.Stream:
-        return self._stream(self._ordinal(device), 0)
-
-    def set_stream(self, stream: torch.Stream | None) -> None:
-        if stream is not None:
-            self._native.set_device(stream.device_index)
-            self._native.set_stream_id(stream.device_index, stream.stream_id)
-
-    def _stream(self, ordinal: int, stream_id: int) -> torch.Stream:
-        return torch.Stream(stream_id=stream_id, device_index=ordinal, device_type=self._native.device_type)
-
-
-def make_classes(native: ModuleType, profile: Profile) -> dict[str, Any]:
-    """``Stream``, ``Event``, ``stream``, ``device`` and the like, which are classes in torch's modules."""
-    name = profile.device_name
-    functions = StreamFunctions(native, profile)
-
-    class Stream(metaclass=_InstanceOfBase):
-        base = torch.Stream
-        device_name = name
-
-        def __new__(cls, device: Any = None, priority: int = 0, **known_stream: Any) -> Any:
-            if known_stream:
-                return torch.Stream(**known_stream)
-            ordinal = functions._ordinal(device)
-            return torch.Stream(device=torch.device(name, ordinal), priority=priority)
-
-    class Event(metaclass=_InstanceOfBase):
-        base = torch.Event
-        device_name = name
-
-        def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Any:
-            return torch.Event(device=name, enable_timing=enable_timing, blocking=blocking, interprocess=False)
-
-    class device:  # noqa: N801 - torch's name
-        def __init__(self, device: Any) -> None:
-            self._ordinal = functions._ordinal(device)
-            self._previous = -1
-
-        def __enter__(self) -> None:
-            self._previous = native.exchange_device(self._ordinal)
-
-        def __exit__(self, *_: object) -> None:
-            native.exchange_device(self._previous)
-
-    class device_of(device):  # noqa: N801 - torch's name
-        def __init__(self, tensor: torch.Tensor) -> None:
-            super().__init__(tensor.get_device() if tensor.device.type == name else None)
-
-    @contextlib.contextmanager
-    def stream(stream: torch.Stream | None) -> Iterator[None]:
-        if stream is None:
-            yield
-            return
-        device_before = native.current_device()
-        stream_before = functions.current_stream(stream.device_index)
-        functions.set_stream(stream)
-        try:
-            yield
-        finally:
-            functions.set_stream(stream_before)
-            native.set_device(device_before)
-
-    return {
-        "Stream": Stream,
-        "Event": Event,
-        "device": device,
-        "device_of": device_of,
-        "stream": stream,
-        "StreamContext": stream,
-    }
-
-
-FUNCTION_GROUPS = (DeviceFunctions, MemoryFunctions, RandomFunctions, StreamFunctions)
 # Underscored names that torch itself looks for in a device module.
 _TORCH_PRIVATE = ("_lazy_init", "_is_in_bad_fork", "_exchange_device", "_maybe_exchange_device")
 

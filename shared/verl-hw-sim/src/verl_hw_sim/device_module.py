@@ -8,20 +8,17 @@ from typing import Any
 
 import torch
 
-from verl_hw_sim.device_api import (
-    FUNCTION_GROUPS,
-    MemoryFunctions,
-    RandomFunctions,
-    make_classes,
-    public_functions,
-)
+from verl_hw_sim.device_api import DeviceFunctions, MemoryFunctions, RandomFunctions, public_functions
 from verl_hw_sim.profiles import Profile
 from verl_hw_sim.records import record
+from verl_hw_sim.streams import StreamFunctions, make_classes
+
+_FUNCTION_GROUPS = (DeviceFunctions, MemoryFunctions, RandomFunctions, StreamFunctions)
 
 
 def _all_names(native: ModuleType, profile: Profile) -> dict[str, Any]:
     names = make_classes(native, profile)
-    for group in FUNCTION_GROUPS:
+    for group in _FUNCTION_GROUPS:
         names.update(public_functions(group(native, profile)))
     return names
 
@@ -129,5 +126,6 @@ def _take_over_cuda(module: ModuleType) -> None:
     vars(module.memory)["_set_allocator_settings"] = _allocator_settings
     for name, function in _range_functions("nvtx").items():
         setattr(module.nvtx, name, function)
+    vars(module.nccl)["version"] = lambda: (2, 16, 5)  # torch logs it when a collective fails
     vars(module.profiler)["start"] = lambda: record("profiler.start")
     vars(module.profiler)["stop"] = lambda: record("profiler.stop")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Install the simulated device into the torch of this process."""
 
+import atexit
 import os
 import sys
 from importlib.machinery import ModuleSpec
@@ -19,6 +20,8 @@ from verl_hw_sim.fake_host import ensure_fake_host
 from verl_hw_sim.profiles import Kind, Profile, get_profile
 from verl_hw_sim.settings import LIMITS_ENVVAR, PROBE_ROOT_ENVVAR, SIM_ENVVAR, Request, parse_request
 from verl_hw_sim.simulation import Simulation, is_active, set_active
+
+_DRAIN_SECONDS = 2.0
 
 
 def install_from_environment() -> None:
@@ -71,6 +74,8 @@ def install(request: Request, wanted_limits: limits.Limits) -> Simulation:
     simulation = Simulation(profile, request.devices, native, module)
     limits.apply_to(simulation, wanted_limits)
     set_active(simulation)
+    # See csrc/shutdown.h: without this a script whose last act is a backward may abort.
+    atexit.register(native.drain_autograd_threads, _DRAIN_SECONDS)
     return simulation
 
 

@@ -10,7 +10,7 @@ The variable is a comma list of
 ``sum_wrong``          SUM counts rank 0's contribution twice
 ``no_fp64``            creating a float64 tensor on the device raises
 ``memory=<MiB>``       memory of each device; more raises ``torch.OutOfMemoryError``
-``deny=<operator>``    the operator (``aten::topk``, ``topk`` or ``aten::topk.values``) is not implemented
+``deny=<operator>``    the operator (``aten::mul``, ``mul``, or one overload: ``aten::mul.Tensor``) is denied
 ``missing=<name>``     the device module lacks the name (``ipc_collect``, ``memory._set_allocator_settings``)
 ``raising=<name>``     that function of the device module raises
 ``hang=<collective>``  the collective (``all_reduce``, ...) blocks until the group's timeout
@@ -149,17 +149,17 @@ def apply_to(simulation: Simulation, limits: Limits) -> None:
     unknown = simulation.native.unknown_operators(list(operators))
     if unknown:
         raise SettingsError(
-            f"{LIMITS_ENVVAR}: deny names a torch operator, as aten::topk or aten::topk.values; there is no "
-            f"{unknown[0]!r} in this torch. Correct the name."
+            f"{LIMITS_ENVVAR}: deny names a torch operator, as aten::mul, or one overload of it, as aten::mul.Tensor; "
+            f"there is no {unknown[0]!r} in this torch. Correct the name."
         )
     for collective in limits.hang:
         if collective not in COLLECTIVES:
             raise SettingsError(unknown_name_message(f"{LIMITS_ENVVAR}: hang", collective, COLLECTIVES))
-    _restore_names()
-    for name in limits.missing:
-        _replace_name(simulation, name, None)
-    for name in limits.raising:
-        _replace_name(simulation, name, _raising(f"{simulation.profile.device_name}.{name}"))
+    try:
+        _replace_names(simulation, limits)
+    except SettingsError:
+        _replace_names(simulation, _current)
+        raise
     simulation.native.set_limits(
         limits.avg_rejected,
         limits.avg_wrong,
@@ -177,6 +177,14 @@ def _raising(name: str) -> Any:
         raise RuntimeError(f"torch.{name}: the simulated driver reports an error ({LIMITS_ENVVAR}: raising)")
 
     return raise_error
+
+
+def _replace_names(simulation: Simulation, limits: Limits) -> None:
+    _restore_names()
+    for name in limits.missing:
+        _replace_name(simulation, name, None)
+    for name in limits.raising:
+        _replace_name(simulation, name, _raising(f"{simulation.profile.device_name}.{name}"))
 
 
 def _replace_name(simulation: Simulation, name: str, replacement: Any) -> None:

@@ -6,6 +6,7 @@
 
 #include "alias.h"
 #include "generator.h"
+#include "shutdown.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -156,10 +157,9 @@ class AliasedCall {
   std::vector<Pair> pairs_;
 };
 
-inline void check_not_denied(const c10::OperatorHandle& op) {
+inline void check_not_denied(const c10::OperatorName& op) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      !limits().denied(c10::toString(op.operator_name()), op.operator_name().name), "Could not run '",
-      c10::toString(op.operator_name()), "' on the simulated ", runtime_config().vendor,
+      !limits().denied(op), "Could not run '", c10::toString(op), "' on the simulated ", runtime_config().vendor,
       " device: VERL_HW_SIM_LIMITS denies it");
 }
 
@@ -174,15 +174,17 @@ inline bool pass_generator(const c10::FunctionSchema& schema, torch::jit::Stack*
     found = true;
     auto& value = (*stack)[base + i];
     const at::Generator generator = value.isNone() ? default_generator(ordinal) : value.toGenerator();
-    if (generator.device().type() == kDeviceType) {
-      value = c10::IValue(static_cast<Generator*>(generator.unsafeGetGeneratorImpl())->engine);
-    }
+    TORCH_CHECK(
+        generator.device().type() == kDeviceType, "Expected a '", Device(kDeviceType),
+        "' device type for generator but found '", generator.device().type(), "'");
+    value = c10::IValue(static_cast<Generator*>(generator.unsafeGetGeneratorImpl())->engine);
   }
   return found;
 }
 
 inline void cpu_fallback(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Stack* stack) {
-  check_not_denied(op);
+  check_not_denied(op.operator_name());
+  note_backward();
   const auto& schema = op.schema();
   const auto argument_count = schema.arguments().size();
   const auto base = stack->size() - argument_count;
@@ -240,7 +242,7 @@ inline void prefer_cpu_kernels() {
 }
 
 inline void denied_kernel(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Stack*) {
-  check_not_denied(op);
+  check_not_denied(op.operator_name());
 }
 
 // Deny operators ("aten::topk" or "aten::topk.values"); replaces the previous list. Operators that never reach the
@@ -248,13 +250,13 @@ inline void denied_kernel(const c10::OperatorHandle& op, DispatchKeySet, torch::
 inline void deny_operators(const std::vector<std::string>& names) {
   static auto* libraries = new std::vector<std::unique_ptr<torch::Library>>();
   libraries->clear();
-  {
-    std::lock_guard<std::mutex> guard(limits().mutex);
-    limits().denied_ops = {names.begin(), names.end()};
+  limits().deny(names);
+  if (names.empty()) {
+    return;
   }
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
-    if (!limits().denied(c10::toString(name), name.name)) {
+    if (!limits().denied(name)) {
       continue;
     }
     const auto op = dispatcher.findOp(name);

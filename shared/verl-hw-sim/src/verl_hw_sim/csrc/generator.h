@@ -11,6 +11,7 @@
 
 namespace sim {
 
+// torch locks the generator's own mutex, CPU kernels lock the engine's: take the engine's here.
 class Generator final : public c10::GeneratorImpl {
  public:
   explicit Generator(DeviceIndex ordinal)
@@ -18,12 +19,15 @@ class Generator final : public c10::GeneratorImpl {
         engine(at::detail::createCPUGenerator()) {}
 
   void set_current_seed(uint64_t seed) override {
+    std::lock_guard<std::mutex> guard(engine.mutex());
     engine.set_current_seed(seed);
   }
   uint64_t current_seed() const override {
+    std::lock_guard<std::mutex> guard(engine.mutex());
     return engine.current_seed();
   }
   uint64_t seed() override {
+    std::lock_guard<std::mutex> guard(engine.mutex());
     return engine.seed();
   }
   // The engine has no offset; torch asks for one when it checkpoints a generator.
@@ -32,25 +36,30 @@ class Generator final : public c10::GeneratorImpl {
     return 0;
   }
   void set_state(const c10::TensorImpl& state) override {
+    std::lock_guard<std::mutex> guard(engine.mutex());
     engine.unsafeGetGeneratorImpl()->set_state(state);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    std::lock_guard<std::mutex> guard(engine.mutex());
     return engine.unsafeGetGeneratorImpl()->get_state();
   }
 
-  at::Generator engine;
+  mutable at::Generator engine;
 
  private:
   Generator* clone_impl() const override {
     auto copy = std::make_unique<Generator>(device_.index());
+    std::lock_guard<std::mutex> guard(engine.mutex());
     copy->engine = engine.clone();
     return copy.release();
   }
 };
 
-// Seeds given before the runtime has started wait here: seeding must not freeze the visibility mask.
+// Seeds given before the default generators exist wait here: to make those is to start the runtime, and seeding must
+// not freeze the visibility mask.
 struct PendingSeeds {
   std::mutex mutex;
+  bool closed = false;  // the generators exist: seed them directly
   std::vector<std::pair<std::optional<DeviceIndex>, uint64_t>> seeds;  // no ordinal: every device
 };
 
@@ -74,6 +83,7 @@ inline const std::vector<at::Generator>& default_generators() {
         }
       }
     }
+    pending.closed = true;
     return made;
   }();
   return *all;
@@ -93,11 +103,13 @@ inline at::Generator new_generator(DeviceIndex ordinal) {
 
 // Seed one device, or all of them when `only` is empty.
 inline void seed_devices(std::optional<DeviceIndex> only, uint64_t seed) {
-  if (!runtime_started()) {
+  {
     auto& pending = pending_seeds();
     std::lock_guard<std::mutex> guard(pending.mutex);
-    pending.seeds.emplace_back(only, seed);
-    return;
+    if (!pending.closed) {
+      pending.seeds.emplace_back(only, seed);
+      return;
+    }
   }
   for (auto generator : default_generators()) {
     if (!only || *only == generator.device().index()) {
@@ -107,14 +119,17 @@ inline void seed_devices(std::optional<DeviceIndex> only, uint64_t seed) {
   }
 }
 
-// Some CPU kernels always draw from the default CPU generator: lend it the device's engine for one call.
+// Some CPU kernels always draw from the default CPU generator: lend it the device's engine for one call. The kernel
+// takes the generator's lock itself, so a thread that draws on the CPU meanwhile gets numbers of the device's.
 class LendEngineToCpu {
  public:
   explicit LendEngineToCpu(const at::Generator& device_generator) : lock_(mutex()), device_(device_generator) {
+    std::scoped_lock guard(cpu_.mutex(), device_engine().mutex());
     saved_ = cpu_.get_state();
     cpu_.set_state(device_engine().get_state());
   }
   ~LendEngineToCpu() {
+    std::scoped_lock guard(cpu_.mutex(), device_engine().mutex());
     device_engine().set_state(cpu_.get_state());
     cpu_.set_state(saved_);
   }

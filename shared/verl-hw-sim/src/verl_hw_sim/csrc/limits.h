@@ -15,9 +15,18 @@ struct Limits {
   std::atomic<bool> no_fp64{false};
   std::atomic<int64_t> memory_bytes{-1};  // per device; negative: no cap
 
-  bool denied(const std::string& overload, const std::string& op) const {
+  bool denied(const c10::OperatorName& op) const {
+    if (!any_denied) {  // every operator comes through here
+      return false;
+    }
     std::lock_guard<std::mutex> guard(mutex);
-    return !denied_ops.empty() && (denied_ops.count(overload) != 0 || denied_ops.count(op) != 0);
+    return denied_ops.count(op.name) != 0 || denied_ops.count(c10::toString(op)) != 0;
+  }
+
+  void deny(const std::vector<std::string>& names) {
+    std::lock_guard<std::mutex> guard(mutex);
+    denied_ops = {names.begin(), names.end()};
+    any_denied = !denied_ops.empty();
   }
 
   bool hangs(const std::string& collective) const {
@@ -26,7 +35,8 @@ struct Limits {
   }
 
   mutable std::mutex mutex;
-  std::unordered_set<std::string> denied_ops;
+  std::atomic<bool> any_denied{false};
+  std::unordered_set<std::string> denied_ops;  // "aten::topk" or "aten::topk.values"
   std::unordered_set<std::string> hanging;
 };
 

@@ -59,25 +59,37 @@ inline void count_allocation(DeviceIndex ordinal, int64_t bytes) {
   }
 }
 
+// One piece of device memory. A storage owns it, and so does each CPU alias in flight: FSDP1 frees storages by
+// resizing them to nothing, perhaps while a transfer still reads the old memory.
 struct Block {
   c10::DataPtr memory;
   DeviceIndex ordinal;
   int64_t bytes;
+  std::atomic<int> owners{1};
 };
 
-inline void free_block(void* context) {
-  std::unique_ptr<Block> block(static_cast<Block*>(context));
+inline void release_block(void* context) {
+  auto* block = static_cast<Block*>(context);
+  if (block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
   auto& count = counters(block->ordinal);
   count.current -= block->bytes;
   count.frees += 1;
+  delete block;
+}
+
+// The block behind a storage, or nothing where the storage is empty or not ours.
+inline Block* block_of(const c10::DataPtr& memory) {
+  return memory.get_deleter() == &release_block ? static_cast<Block*>(memory.get_context()) : nullptr;
 }
 
 // The same memory, tagged as memory of a device; the result owns `cpu`.
 inline c10::DataPtr adopt(c10::DataPtr cpu, int64_t bytes, DeviceIndex ordinal) {
   count_allocation(ordinal, bytes);
   void* address = cpu.get();
-  auto block = std::make_unique<Block>(Block{std::move(cpu), ordinal, bytes});
-  return c10::DataPtr(address, block.release(), &free_block, Device(kDeviceType, ordinal));
+  auto* block = new Block{std::move(cpu), ordinal, bytes};
+  return c10::DataPtr(address, block, &release_block, Device(kDeviceType, ordinal));
 }
 
 inline c10::DataPtr allocate_on(DeviceIndex ordinal, size_t bytes) {

@@ -3,21 +3,21 @@
 //
 // The native half of one kind of simulated device: installation and what the Python half calls.
 
+#include "attention.h"
 #include "collectives.h"
 #include "common.h"
 #include "fallback.h"
 #include "guard.h"
 #include "hooks.h"
 #include "native_ops.h"
+#include "shutdown.h"
 
 #if defined(SIM_KIND_PRIVATEUSE1)
 #include "autocast.h"
 #include "autograd.h"
 #elif defined(SIM_KIND_XPU)
-#include "attention.h"
 #include "xpu.h"
 #elif defined(SIM_KIND_CUDA)
-#include "attention.h"
 #include "cuda.h"
 #endif
 
@@ -108,6 +108,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   });
   m.def("device_count", [] { return static_cast<int>(sim::device_count()); });
   m.def("current_device", [] { return static_cast<int>(sim::current_ordinal); });
+  m.def("check_device", &sim::check_ordinal);
   m.def("set_device", [](int64_t ordinal) { sim::set_current_ordinal(ordinal); });
   m.def("exchange_device", [](int64_t ordinal) { return static_cast<int>(sim::exchange_ordinal(ordinal)); });
   m.def("current_stream_id", [](int64_t ordinal) {
@@ -137,6 +138,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("resize_storage", [](const at::Tensor& tensor, int64_t bytes) {
     sim::resize_storage(sim::storage_of(tensor), static_cast<size_t>(bytes));
   });
+  m.def("drain_autograd_threads", &sim::drain_autograd_threads, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("set_limits", &sim::set_limits);
   m.def("unknown_operators", &sim::unknown_operators);
   m.def("make_backend",

@@ -90,7 +90,7 @@ inline const at::Tensor& resize_(
 inline at::Tensor& set_storage_offset(
     at::Tensor& self, at::Storage source, int64_t offset, c10::IntArrayRef size, c10::IntArrayRef stride) {
   TORCH_CHECK(
-      source.device().type() == kDeviceType, "set_(): a storage on ", source.device(), " cannot back a tensor on ",
+      source.device() == self.device(), "set_(): a storage on ", source.device(), " cannot back a tensor on ",
       self.device());
   std::vector<int64_t> strides(stride.begin(), stride.end());
   if (strides.size() != size.size()) {  // no strides given: contiguous
@@ -98,6 +98,11 @@ inline at::Tensor& set_storage_offset(
     for (auto i = static_cast<int64_t>(size.size()) - 2; i >= 0; --i) {
       strides[i] = strides[i + 1] * std::max<int64_t>(size[i + 1], 1);
     }
+  }
+  // As on the CPU: a storage that is too small grows.
+  const auto bytes = at::detail::computeStorageNbytes(size, strides, self.dtype().itemsize(), offset);
+  if (bytes > source.nbytes()) {
+    resize_storage(source.unsafeGetStorageImpl(), bytes);
   }
   auto* tensor = self.unsafeGetTensorImpl();
   tensor->set_storage_keep_dtype(std::move(source));
@@ -130,7 +135,7 @@ inline bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::T
   return plain(self) && plain(from);
 }
 
-// Convolution picks "overrideable" on every device it does not know.
+// torch picks a convolution's algorithm by device type: make its choice for the CPU.
 inline at::Tensor convolution(
     const at::Tensor& input,
     const at::Tensor& weight,
@@ -154,6 +159,7 @@ inline std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const at::Tensor& grad_output,
     const at::Tensor& input,
     const at::Tensor& weight,
+    at::OptionalIntArrayRef bias_size,
     c10::IntArrayRef stride,
     c10::IntArrayRef padding,
     c10::IntArrayRef dilation,
@@ -161,7 +167,6 @@ inline std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     c10::IntArrayRef output_padding,
     int64_t groups,
     std::array<bool, 3> output_mask) {
-  const std::vector<int64_t> bias_size{transposed ? weight.size(1) * groups : weight.size(0)};
   const auto [grad_input, grad_weight, grad_bias] = at::convolution_backward(
       cpu_alias(grad_output), cpu_alias(input), cpu_alias(weight), bias_size, stride, padding, dilation, transposed,
       output_padding, groups, output_mask);
@@ -191,8 +196,8 @@ TORCH_LIBRARY_IMPL(aten, SIM_DISPATCH_KEY, library) {
   library.impl("set_", set_empty);
   library.impl("record_stream", record_stream);
   library.impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
-  library.impl("convolution_overrideable", convolution);
-  library.impl("convolution_backward_overrideable", convolution_backward);
+  library.impl("convolution", convolution);
+  library.impl("convolution_backward", convolution_backward);
 }
 
 }  // namespace sim

@@ -82,7 +82,11 @@ inline std::vector<DeviceIndex> read_visible_ids() {
   std::string entry;
   while (std::getline(entries, entry, ',')) {
     const auto id = masked_id(entry, config);
-    if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) {
+    if (!id) {
+      // CUDA's rule, which its relatives copied: what follows an entry that names no device is not visible either.
+      break;
+    }
+    if (std::find(ids.begin(), ids.end(), *id) == ids.end()) {
       ids.push_back(*id);
     }
   }
