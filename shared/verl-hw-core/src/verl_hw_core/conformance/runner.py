@@ -16,7 +16,7 @@ from verl_hw_core.conformance.machine import Target, choose_target
 from verl_hw_core.conformance.progress import Progress
 from verl_hw_core.conformance.results import CheckResult, Machine, Report, Status
 from verl_hw_core.conformance.survey import ListedCheck, Survey
-from verl_hw_core.errors import CheckDefinitionError, CheckSuiteError, NoHardwareError
+from verl_hw_core.errors import CheckDefinitionError, CheckSuiteError, MissingComponentError, NoHardwareError
 
 DEFAULT_DEADLINE = 120.0
 _MOST_PROCESSES_BY_DEFAULT = 4
@@ -95,10 +95,12 @@ def survey_devices(
     Raises:
         CheckDefinitionError: A name in ``settings.only`` is no group and no check's.
         CheckSuiteError: That process ended without an answer.
+        MissingComponentError: A simulated device does not start.
     """
     settings = settings or Settings()
     target = target or choose_target(settings.vendor)
-    return _survey(settings.only, target.spec.key, target.spec.display_name, target.environment, folder)
+    simulated = target.simulated is not None
+    return _survey(settings.only, target.spec.key, target.environment, folder, simulated=simulated)
 
 
 def list_checks(settings: Settings) -> tuple[ListedCheck, ...]:
@@ -110,11 +112,14 @@ def list_checks(settings: Settings) -> tuple[ListedCheck, ...]:
     """
     from verl_hw_core.demo.devices import base_environment
 
-    return select(_survey(settings.only, "", "listing the checks", base_environment(), None).checks, settings.only)
+    return select(_survey(settings.only, "", base_environment(), None, simulated=False).checks, settings.only)
 
 
-def _survey(only: Sequence[str], vendor: str, who: str, environment: Mapping[str, str], folder: Path | None) -> Survey:
+def _survey(
+    only: Sequence[str], vendor: str, environment: Mapping[str, str], folder: Path | None, *, simulated: bool
+) -> Survey:
     """Run the survey's process; without a vendor it looks at no device."""
+    from verl_hw_core.demo.devices import prepare_simulator
     from verl_hw_core.demo.failure import relevant_lines
     from verl_hw_core.demo.processes import run_launcher
     from verl_hw_core.errors import TrainingFailedError
@@ -132,10 +137,19 @@ def _survey(only: Sequence[str], vendor: str, who: str, environment: Mapping[str
                 stall_seconds=_SURVEY_SECONDS,
             )
         except TrainingFailedError as error:
-            raise CheckSuiteError(f"{who}: importing torch hung for {_SURVEY_SECONDS:.0f} s") from error
+            raise CheckSuiteError(
+                f"importing torch with {vendor or 'no device'} hung {_SURVEY_SECONDS:.0f} s"
+            ) from error
         if not result.exists():
             said = "\n".join(relevant_lines(log.read_text(encoding="utf-8", errors="replace")))
-            raise CheckSuiteError(f"{who}: the device's torch stack does not start:\n{said}")
+            if simulated:
+                # Where the simulator is the cause, this raises with its own words, which torch's error hides.
+                try:
+                    prepare_simulator(environment, Path(temporary), log)
+                except MissingComponentError as error:
+                    # Without the name of the log, which goes with its folder.
+                    raise MissingComponentError(str(error).partition("\nfull log: ")[0]) from error
+            raise CheckSuiteError(f"the torch stack of {vendor or 'this installation'} does not start:\n{said}")
         return Survey.read(result)
 
 

@@ -33,6 +33,7 @@ from verl_hw_core.conformance.checks._tiny_model import (
     loss_of,
     optimizer_of,
 )
+from verl_hw_core.conformance.verdicts import CheckSkipped
 
 Wrap = Callable[[Bench], Any]
 
@@ -74,10 +75,19 @@ def fsdp2(
         fully_shard(block, **options)
     fully_shard(model, **options)
     if not native:
-        for module in model.modules():
-            if isinstance(module, FSDPModule):
-                module.set_force_sum_reduction_for_comms(True)
+        _sum_then_divide(model)
     return model
+
+
+def _sum_then_divide(model: Any) -> None:
+    if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
+        raise CheckSkipped(
+            f"FSDP2 of torch {torch.__version__} always averages; see the check with _native in its name"
+        )
+    for module in model.modules():
+        # The setter does not reach nested modules.
+        if isinstance(module, FSDPModule):
+            module.set_force_sum_reduction_for_comms(True)
 
 
 def step_of(model: Any, optimizer: Any, ids: Any) -> tuple[Any, Any]:
