@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from verl_hw_core.cli import check, demo, detect, patches
+from verl_hw_core.cli import check, demo, detect, ledger, patches
 
 # Plain help and errors: rich help alone would take longer than everything else that --help does.
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.add_typer(demo.app, name="demo")
 app.command("detect")(detect.detect)
 app.command("check")(check.check)
 app.command("patches")(patches.patches)
+app.command("ledger")(ledger.ledger)
 
 
 def _print_version(wanted: bool) -> None:
