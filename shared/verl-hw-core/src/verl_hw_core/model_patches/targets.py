@@ -61,8 +61,8 @@ MODEL_TYPES = tuple(sorted({*ASCEND_MODEL_TYPES, *(site.model_type for site in S
 
 KNOWN_KERNELS: dict[tuple[str, str], str] = {
     # Names only, from lmdeploy's camb backend; signatures and gradients are not public, so nothing calls them.
-    ("cambricon", "rms_norm"): "torch_mlu_ops.fused_rms_norm",  # check-tree: allow (names for the listing, nothing calls them)
-    ("cambricon", "rotary"): "torch_mlu_ops.apply_rotary",  # check-tree: allow (names for the listing, nothing calls them)
-    ("cambricon", "swiglu"): "torch_mlu_ops.active",  # check-tree: allow (names for the listing, nothing calls them)
+    ("cambricon", "rms_norm"): "torch_mlu_ops.fused_rms_norm",  # check-tree: allow (for the listing)
+    ("cambricon", "rotary"): "torch_mlu_ops.apply_rotary",  # check-tree: allow (for the listing)
+    ("cambricon", "swiglu"): "torch_mlu_ops.active",  # check-tree: allow (for the listing)
 }
 """Kernels that exist by name, by (vendor, operation), and cannot be used until their signature is known."""
