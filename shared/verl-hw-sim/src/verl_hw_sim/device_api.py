@@ -67,8 +67,12 @@ class DeviceFunctions(OrdinalBase):
     def exchange_device(self, device: int) -> int:
         return int(self._native.exchange_device(device))
 
-    _exchange_device = exchange_device
-    _maybe_exchange_device = exchange_device
+    # Two functions, not one with two names: dynamo keeps a table by function and refuses to see one twice.
+    def _exchange_device(self, device: int) -> int:
+        return int(self._native.exchange_device(device))
+
+    def _maybe_exchange_device(self, device: int) -> int:
+        return int(self._native.exchange_device(device))
 
     def synchronize(self, device: Any = None) -> None:
         self._native.exchange_device(self._native.exchange_device(self._ordinal(device)))
