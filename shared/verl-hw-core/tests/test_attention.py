@@ -90,22 +90,44 @@ def test_sequence_parallelism_of_flash_only_models_is_refused(packing):
         packing.require_sequence_parallelism(model_config(model_type="qwen2_5_vl"), 2)
 
 
-def test_linear_attention_is_refused_unless_it_takes_the_lengths(packing):
-    class Hybrid:
-        def __init__(self):
-            text = SimpleNamespace(layer_types=["full_attention", "linear_attention"])
-            self.config = SimpleNamespace(get_text_config=lambda: text)
+def model(attention: str, *layers: str, base: type = object, module: str = "transformers.models.acme"):
+    """A model with this attention and these kinds of layers."""
+    text = SimpleNamespace(layer_types=list(layers), _attn_implementation=attention)
+    config = SimpleNamespace(get_text_config=lambda: text)
+    return type("AcmeModel", (base,), {"config": config, "__module__": module})()
 
-        def forward(self, input_ids):
-            """No sequence lengths."""
 
-    class Careful(Hybrid):
-        def forward(self, input_ids, cu_seqlens=None):
-            """With sequence lengths."""
+class Plain:
+    def forward(self, input_ids):
+        """No sequence lengths."""
 
-    packing.require_separate_sequences(Careful())
+
+class Careful:
+    def forward(self, input_ids, cu_seqlens=None):
+        """With sequence lengths."""
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager", FLASH])
+def test_linear_attention_is_refused_unless_it_takes_the_lengths(packing, attention):
+    layers = ("full_attention", "linear_attention")
+    packing.require_separate_sequences(model(attention, "full_attention", base=Plain))
+    packing.require_separate_sequences(model(attention, *layers, base=Careful))
     with pytest.raises(UnsupportedModelSettingError, match="use_remove_padding=False"):
-        packing.require_separate_sequences(Hybrid())
+        packing.require_separate_sequences(model(attention, *layers, base=Plain))
+
+
+def test_an_implementation_without_masks_is_refused(packing):
+    with pytest.raises(UnsupportedModelSettingError, match="for which transformers builds no mask"):
+        packing.require_separate_sequences(model("acme_attention", "full_attention", base=Plain))
+
+
+def test_a_model_with_its_own_code_is_warned_about(packing, caplog):
+    remote = "transformers_modules.acme.modeling_acme"
+    packing.require_separate_sequences(model(FLASH, base=Plain, module=remote))
+    assert not caplog.records
+    packing.require_separate_sequences(model("sdpa", base=Plain, module=remote))
+    (record,) = caplog.records
+    assert "AcmeModel brings its own modelling code" in record.getMessage()
 
 
 @pytest.mark.parametrize("window", [None, 3])

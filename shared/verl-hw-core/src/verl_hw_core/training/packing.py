@@ -8,17 +8,22 @@ sequence parallelism, which verl has in flash attention only (see :mod:`verl_hw_
 """
 
 import importlib.util
+import logging
 from inspect import signature
 from typing import Any
 
 from verl_hw_core import upstream
 from verl_hw_core.errors import UnsupportedModelSettingError
 
+logger = logging.getLogger("verl_hw_core")
+
 ROW = "flash-only-attention"
 """Ledger row of the replacement."""
 
 FLASH_ONLY_MODELS = frozenset({"qwen2_vl", "qwen2_5_vl", "glm4v", "kimi_vl"})
 """Model types whose attention verl replaces by a flash-only one for padding removal or sequence parallelism."""
+
+_REMEDY = "set model.use_remove_padding=False"
 
 
 def is_flash(implementation: str | None) -> bool:
@@ -68,18 +73,42 @@ def apply_monkey_patch(model: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def require_separate_sequences(module: Any) -> None:
-    """Check a model that is about to run with padding removal.
+    """Check a model that is about to run with padding removal; warn where its own code decides.
+
+    Args:
+        module: The model as verl loaded it.
 
     Raises:
-        UnsupportedModelSettingError: It has linear-attention layers and does not take the sequences' lengths: their
-            state would run from one sequence of a pack into the next.
+        UnsupportedModelSettingError: Sequences of one pack would see each other: transformers builds no mask for its
+            attention implementation, or it has linear-attention layers and does not take the sequences' lengths.
     """
+    module = getattr(module, "pretrained_model", module)  # trl's value head is a wrapper
     config = getattr(module, "config", None)
-    if config is None or "linear_attention" not in (getattr(config.get_text_config(), "layer_types", None) or ()):
+    if config is None:
         return
-    if "cu_seqlens" in signature(module.forward).parameters:
-        return
-    raise UnsupportedModelSettingError(
-        f"{type(module).__name__} has linear-attention layers, whose state would run from one packed sequence into the "
-        "next: set model.use_remove_padding=False"
-    )
+    text = config.get_text_config()
+    name = type(module).__name__
+    if not is_flash(text._attn_implementation):
+        _require_mask(name, text._attn_implementation)
+        if not type(module).__module__.startswith("transformers."):
+            logger.warning(
+                "%s brings its own modelling code: whether it keeps packed sequences apart without flash attention is "
+                "not known. Compare with model.use_remove_padding=False before you rely on it",
+                name,
+            )
+    linear = "linear_attention" in (getattr(text, "layer_types", None) or ())
+    if linear and "cu_seqlens" not in signature(module.forward).parameters:
+        raise UnsupportedModelSettingError(
+            f"{name} has linear-attention layers, whose state would run from one packed sequence into the next: "
+            f"{_REMEDY}"
+        )
+
+
+def _require_mask(name: str, implementation: str | None) -> None:
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+    if implementation not in ALL_MASK_ATTENTION_FUNCTIONS:
+        raise UnsupportedModelSettingError(
+            f"{name} runs with attn_implementation={implementation!r}, for which transformers builds no mask, so that "
+            f"packed sequences would see each other: {_REMEDY}, or use sdpa or eager"
+        )
