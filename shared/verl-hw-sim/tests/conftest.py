@@ -16,6 +16,7 @@ import pytest
 
 CHILDREN = Path(__file__).parent / "children"
 CHILD_SECONDS = 240
+BUILD_SECONDS = 900  # a busy machine takes minutes where a quiet one takes 40 s
 TORCH_VERSION = importlib.metadata.version("torch")
 # The cuda device needs a torch without CUDA; the locked one has it, unless the metadata says +cpu.
 CPU_TORCH = "+cpu" in TORCH_VERSION
@@ -30,7 +31,9 @@ def clean_environment() -> dict[str, str]:
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def python(*arguments: str, program: str = sys.executable, **variables: str) -> "subprocess.CompletedProcess[str]":
+def python(
+    *arguments: str, program: str = sys.executable, seconds: int = CHILD_SECONDS, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """Run a Python with these variables added to a clean environment."""
     command = [program, *arguments]
     process = subprocess.Popen(
@@ -42,11 +45,11 @@ def python(*arguments: str, program: str = sys.executable, **variables: str) -> 
         start_new_session=True,  # so that its forks can be ended with it
     )
     try:
-        output, error = process.communicate(timeout=CHILD_SECONDS)
+        output, error = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, error = process.communicate()
-        error += f"\nended after {CHILD_SECONDS} s"
+        error += f"\nended after {seconds} s"
     return subprocess.CompletedProcess(command, process.returncode, output, error)
 
 
@@ -103,6 +106,8 @@ def simulate() -> Callable[..., Results]:
         if key not in done:
             arguments = [f"{suite}:{ranks}" for suite, ranks in suites.items()]
             script = str(CHILDREN / "simulated.py")
+            build = python("-m", "verl_hw_sim", "build", vendor, program=program, seconds=BUILD_SECONDS, **variables)
+            assert build.returncode == 0, build.stderr
             child = python(script, *arguments, program=program, VERL_HW_SIM=f"{vendor}:2", **variables)
             done[key] = Results(child, suites)
         return done[key]

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# The first test of a vendor waits for all its suites, and in a fresh checkout for the compiler as well.
+pytestmark = pytest.mark.timeout(1200)
+
 SUITES = {
     "mask_checks": 1,
     "vendor_checks": 1,

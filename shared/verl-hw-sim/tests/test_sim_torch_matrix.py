@@ -37,7 +37,7 @@ def _environment_with(torch_version, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("torch_version", TORCH_VERSIONS)
 def test_torch_matrix(torch_version, tmp_path, simulate):
     # An environment made before saves the download.
