@@ -8,7 +8,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from acme import DEVICE
 
-from verl_hw_core import checkpoints, upstream
+from verl_hw_core import upstream
+from verl_hw_core.training import checkpoints
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
 
 from verl_hw_core import reduction
-from verl_hw_core.checkpoints import care_for_checkpoints
-from verl_hw_core.engines import precision
 from verl_hw_core.run_facts import record_engine
-from verl_hw_core.training import packing
+from verl_hw_core.training import packing, precision
 from verl_hw_core.training.attention import usable_attention
 from verl_hw_core.training.preparation import prepare
 
@@ -32,7 +30,6 @@ class AcceleratorFSDPMixin:
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
             precision.require_loss_scaling(platform.vendor_name, platform.device_name)
         prepare(platform, model_config, engine_config)
-        care_for_checkpoints()
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
 
     def initialize(self) -> None:

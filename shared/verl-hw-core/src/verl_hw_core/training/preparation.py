@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from verl_hw_core.training import fused_kernels, log_probs, memory, nested, packing
+from verl_hw_core.training import checkpoints, fused_kernels, log_probs, memory, nested, packing
 
 
 def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
@@ -26,3 +26,4 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
     nested.synchronize_host_copies(platform)
     memory.survive_memory_queries()
     memory.pageable_where_pinned_fails()
+    checkpoints.care_for_checkpoints()
