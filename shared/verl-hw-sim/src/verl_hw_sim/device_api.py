@@ -124,6 +124,9 @@ class DeviceFunctions(OrdinalBase):
     def is_bf16_supported(self, including_emulation: bool = True) -> bool:
         return True
 
+    def is_current_stream_capturing(self) -> bool:
+        return False  # optimizers ask; there is no graph capture here
+
     def ipc_collect(self) -> None:
         record("ipc_collect")
 
