@@ -21,7 +21,7 @@ Makes the locked environment in .venv (and uv, where there is none), then runs o
        --no-lint      pytest only
   lint [--fix]        ruff, mypy, codespell, tree and dependency checks; --fix lets ruff mend and format
   build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
-  run COMMAND [ARG]   any command of the environment               (try: run verl-hw doctor)
+  run COMMAND [ARG]   any command of the environment               (try: run verl-hw detect)
   sync                the environment only
 
 Everything after COMMAND that is not listed here is passed on as it stands; the exit status is the command's own.
@@ -61,7 +61,7 @@ def demo(arguments: list[str]) -> int:
 def run(arguments: list[str]) -> int:
     """Replace this process by a command of the environment, in the caller's folder."""
     if not arguments:
-        raise DevError("run what? For example:  python3 scripts/dev.py run verl-hw doctor")
+        raise DevError("run what? For example:  python3 scripts/dev.py run verl-hw detect")
     env = _prepared()
     command = shutil.which(arguments[0], path=env["PATH"])
     if command is None:

@@ -85,8 +85,15 @@ def no_hardware(monkeypatch, tmp_path):
 def test_without_a_device_the_error_says_what_to_do(no_hardware):
     with pytest.raises(NoHardwareError, match=r"(?s)no device.*verl-hw detect.*VERL_HW_SIM"):
         machine.choose_target(None)
-    with pytest.raises(NoHardwareError, match="Cambricon"):
-        machine.choose_target("cambricon")
+
+
+def test_a_vendor_that_was_asked_for_is_checked_whatever_detection_says(no_hardware, monkeypatch):
+    assert machine.choose_target("cambricon").spec.key == "cambricon"
+    monkeypatch.setenv("VERL_PLATFORM", " MLU ")
+    assert machine.choose_target(None).spec.key == "cambricon"
+    monkeypatch.setenv("VERL_PLATFORM", "intell")
+    with pytest.raises(UnknownVendorError, match="did you mean 'intel'"):
+        machine.choose_target(None)
 
 
 def test_more_processes_than_devices_are_refused(monkeypatch):

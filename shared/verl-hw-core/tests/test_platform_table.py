@@ -125,6 +125,15 @@ def test_a_typo_ends_the_process_at_once_with_the_nearest_name(registry, wheel, 
         register(wheel())
 
 
+def test_the_name_of_a_vendor_whose_wheel_is_missing_names_the_wheel(registry, wheel, monkeypatch):
+    monkeypatch.setenv("VERL_PLATFORM", "XPU")
+    with pytest.raises(SystemExit, match="pip install verl-hw-intel"):
+        register(wheel())
+    monkeypatch.setenv("VERL_PLATFORM", "intell")
+    with pytest.raises(SystemExit, match="did you mean 'intel'"):
+        register(wheel())
+
+
 def test_a_name_that_a_later_wheel_may_bring_is_decided_at_first_use(registry, wheel, monkeypatch):
     monkeypatch.setenv("VERL_PLATFORM", "bolt")
     monkeypatch.setattr(platform_table, "_plugins_still_to_load", lambda package: True)

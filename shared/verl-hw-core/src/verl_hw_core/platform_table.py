@@ -8,9 +8,11 @@ NVIDIA first, and detects nothing wrong in ``VERL_PLATFORM`` until the first use
 """
 
 import difflib
+import json
 import os
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from verl_hw_core import load_report
@@ -121,12 +123,17 @@ def _is_imported(module: str) -> bool:
 
 
 def _unknown_message(wanted: str, known: dict[str, type[Any]]) -> str:
-    nearest = difflib.get_close_matches(wanted, known, n=1)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    value = f"{PLATFORM_ENVVAR}={os.environ.get(PLATFORM_ENVVAR)!r} (environment)"
+    wheels: dict[str, str] = json.loads((Path(__file__).parent / "known_wheels.json").read_text(encoding="utf-8"))
+    if wanted in wheels:
+        return (
+            f"{value} comes with {wheels[wanted]}, which is not installed or did not load: pip install {wheels[wanted]}"
+        )
+    nearest = difflib.get_close_matches(wanted, sorted({*known, *wheels}), n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
     return (
-        f"{PLATFORM_ENVVAR}={os.environ.get(PLATFORM_ENVVAR)!r} (environment) names no platform: {hint}"
-        f"Known here: {', '.join(sorted(known))}. If the vendor's wheel is missing, install it "
-        f"(pip install verl-hw-<vendor>); else correct or unset {PLATFORM_ENVVAR}"
+        f"{value} names no platform{hint} Known here: {', '.join(sorted(known))}. "
+        f"Correct or unset {PLATFORM_ENVVAR}, or install the package that provides it"
     )
 
 

@@ -11,6 +11,7 @@ from verl_hw_core.hardware import HardwareSpec
 
 SIMULATION_ENV = "VERL_HW_SIM"
 LIMITS_ENV = "VERL_HW_SIM_LIMITS"
+_PLATFORM_ENV = "VERL_PLATFORM"
 _PROBE_ROOT_ENV = "VERL_HW_PROBE_ROOT"
 
 
@@ -91,26 +92,24 @@ def _simulation(simulated: str) -> dict[str, str]:
 
 
 def _real_spec(vendor: str | None) -> HardwareSpec:
-    from verl_hw_core.detection import Verdict, explain, survey
+    """The vendor that was asked for, by option or VERL_PLATFORM, whatever detection says; else the detected one."""
+    from verl_hw_core.detection import survey
     from verl_hw_core.installed import installed_specs
 
-    specs = installed_specs() if vendor is None else (_installed(vendor),)
+    asked = vendor or os.environ.get(_PLATFORM_ENV, "").strip().lower()
+    if asked:
+        return _installed(asked)
+    specs = installed_specs()
     found = survey(specs, thorough=True)
-    simulate = f"To check a simulated device: {SIMULATION_ENV}=<vendor>:4 verl-hw check (needs verl-hw-sim)"
-    if vendor is None:
-        chosen = next((spec for spec in specs if spec.key == found.chosen), None)
-        if chosen is None:
-            installed = ", ".join(spec.key for spec in specs) or "none; pip install verl-hw-<vendor>"
-            raise NoHardwareError(
-                f"no device of an installed vendor was found here (installed: {installed}).\n"
-                f"'verl-hw detect' shows what was looked at.\n{simulate}"
-            )
-        return chosen
-    finding = found.findings[specs[0].key]
-    # "Unknown" is not "no": the processes will tell.
-    if finding.verdict is Verdict.ABSENT:
-        raise NoHardwareError(f"{specs[0].display_name} was not found here.\n{explain(finding)}\n{simulate}")
-    return specs[0]
+    chosen = next((spec for spec in specs if spec.key == found.chosen), None)
+    if chosen is None:
+        installed = ", ".join(spec.key for spec in specs) or "none; pip install verl-hw-<vendor>"
+        raise NoHardwareError(
+            f"no device of an installed vendor was found here (installed: {installed}).\n"
+            "'verl-hw detect' shows what was looked at; --vendor <vendor> checks without asking detection.\n"
+            f"To check a simulated device: {SIMULATION_ENV}=<vendor>:4 verl-hw check (needs verl-hw-sim)"
+        )
+    return chosen
 
 
 def _installed(vendor: str) -> HardwareSpec:

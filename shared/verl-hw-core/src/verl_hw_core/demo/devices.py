@@ -64,7 +64,10 @@ def require_components(simulated: bool) -> None:
     needed = _NEEDED | ({"verl_hw_sim": "pip install verl-hw-sim"} if simulated else {})
     missing = [f"{name} ({remedy})" for name, remedy in needed.items() if find_spec(name) is None]
     if missing:
-        raise MissingComponentError(f"the demo needs packages that are not installed: {'; '.join(missing)}")
+        raise MissingComponentError(
+            f"the demo needs packages that are not installed: {'; '.join(missing)}. Together: "
+            "pip install 'verl-hw-core[demo]' verl-hw-sim (with --find-links dist for wheels that you built)"
+        )
 
 
 def ignored_choices(spec: HardwareSpec, *, simulated: bool, environment: Mapping[str, str] = os.environ) -> list[str]:
