@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def averages() -> dict:
     work.wait()
     results["async all_reduce, waited for twice"] = tensor.tolist()
     tensor = mine(3)
+    dist.all_reduce(tensor, op=AVG, async_op=True).get_future().wait()
+    results["async all_reduce, by its future"] = tensor.tolist()
+    tensor = mine(3)
+    work = dist.all_reduce(tensor, op=AVG, async_op=True)
+    while not work.is_completed():
+        time.sleep(0.001)
+    results["async all_reduce, polled"] = tensor.tolist()
+    tensor = mine(3)
     dist.reduce(tensor, dst=0, op=AVG)
     results["reduce"] = tensor.tolist() if dist.get_rank() == 0 else None
     shard = torch.empty(2, device=DEVICE)
@@ -78,7 +87,12 @@ def not_touched() -> dict:
     dist.all_reduce(device, op=SUM)
     largest = mine(1, dtype=torch.int64)
     dist.all_reduce(largest, op=dist.ReduceOp.MAX)
-    return {"host avg": host.tolist(), "device sum": device.tolist(), "device max": largest.tolist()}
+    source = torch.ones(2, device=DEVICE, requires_grad=True)
+    scaled = source * 3
+    dist.all_reduce(scaled, op=AVG)
+    scaled.sum().backward()
+    seen = {"host avg": host, "device sum": device, "device max": largest, "gradient": source.grad}
+    return {name: tensor.tolist() for name, tensor in seen.items()}
 
 
 def sub_groups() -> dict:

@@ -60,6 +60,7 @@ def test_only_averages_on_the_device_are_touched(ranks):
             "host avg": [AVERAGE] * 2,
             "device sum": [10.0] * 2,
             "device max": [RANKS],
+            "gradient": [3.0] * 2,  # a collective is unseen by autograd, and so is its division
         }
 
 

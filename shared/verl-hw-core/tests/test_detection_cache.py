@@ -70,7 +70,8 @@ def test_results_are_reused_and_say_so(machine: Machine) -> None:
     for _ in range(3):
         verdicts = _survey_anew()
         assert (verdicts["metax"], verdicts["cambricon"]) == (Verdict.PRESENT, Verdict.UNKNOWN)
-    assert (_runs(tool), _runs(broken)) == (1, 1)
+    # A quick failure is asked again: it may be due to the environment of the process that asked.
+    assert (_runs(tool), _runs(broken)) == (1, 3)
     assert "asked earlier on this node" in survey(SPECS, deadline_s=0.5).findings["metax"].evidence[-1].why
 
 

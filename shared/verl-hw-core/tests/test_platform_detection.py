@@ -102,6 +102,13 @@ def test_a_failing_tool_is_a_doubt_that_is_said(machine, caplog):
     assert "VERL_PLATFORM=acme" in problem.message
 
 
+def test_a_detection_that_fails_is_said(machine, monkeypatch, tmp_path):
+    install(**acme())
+    monkeypatch.setenv("VERL_HW_PROBE_ROOT", str(tmp_path / "nowhere"))
+    assert machine.detect() == "nvidia"
+    assert "ProbeRootError" in load_report.problems()[0].message
+
+
 def test_the_answer_does_not_depend_on_visibility(machine, monkeypatch):
     (machine.dev / "acme0").touch()
     install(**acme())

@@ -118,6 +118,41 @@ def test_documented_fallbacks(platform_over, caplog, module):
     assert any("manual_seed" in record.getMessage() for record in caplog.records if record.levelname == "WARNING")
 
 
+@pytest.mark.parametrize("answer", [None, float("nan"), "two", []])
+def test_an_odd_answer_is_a_fallback_and_not_a_crash(platform_over, answer):
+    module = complete_module()
+    module.device_count = module.current_device = lambda: answer
+    platform = platform_over(module)
+    assert (platform.device_count(), platform.current_device()) == (0, 0)
+
+
+def test_an_availability_that_cannot_be_read_is_no(platform_over):
+    import numpy
+
+    module = complete_module()
+    module.is_available = lambda: numpy.array([True, False])
+    assert platform_over(module).is_available() is False
+
+
+@pytest.mark.parametrize("slot", [False, 0.0, "0", None])
+def test_an_ipc_handle_of_another_layout_is_refused(platform_over, monkeypatch, slot):
+    import torch
+    from torch.multiprocessing import reductions
+
+    from verl_hw_core import ipc
+
+    module = complete_module()
+    module.current_device, module.ipc_collect = (lambda: 0), (lambda: None)
+    monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
+    monkeypatch.setattr(reductions, "reduce_tensor", lambda tensor: (None, (1, 2, 3, 4, 5, 6, slot, 8)))
+    ipc.fits_verl.cache_clear()
+    assert platform_over(module).is_ipc_supported() is False
+    monkeypatch.setattr(reductions, "reduce_tensor", lambda tensor: (None, (1, 2, 3, 4, 5, 6, 0, 8)))
+    ipc.fits_verl.cache_clear()
+    assert platform_over(module).is_ipc_supported() is True
+    ipc.fits_verl.cache_clear()
+
+
 def test_a_device_that_cannot_be_selected_is_an_error(platform_over):
     with pytest.raises(VendorRuntimeError, match=r"set_device\(3\).*driver says no.*ACME_VISIBLE_DEVICES"):
         platform_over(RaisingModule("raising")).set_device(3)

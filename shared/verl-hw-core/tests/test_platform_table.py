@@ -169,6 +169,19 @@ def test_other_contract_is_refused_and_the_older_side_named(registry, wheel):
     assert len(load_report.problems()) == 2
 
 
+def test_facts_that_do_not_load_are_reported_and_the_contract_speaks_first(registry, wheel, tmp_path, monkeypatch):
+    (tmp_path / "verl_hw_odd_spec.py").write_text(
+        "from verl_hw_core import HardwareSpec\nSPEC = HardwareSpec(colour=1)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    _, references = wheel()
+    with pytest.raises(TypeError, match="colour"):
+        registration.register("verl_hw_odd_spec:SPEC", **references)
+    assert "TypeError" in load_report.problems()[0].message
+    with pytest.raises(ContractMismatchError):
+        registration.register("verl_hw_odd_spec:SPEC", **{**references, "contract": 2})
+
+
 def test_a_new_abstract_method_of_verl_is_named(registry, wheel):
     facts, references = wheel()
     sys.modules[references["platform"].split(":")[0]].Platform.__abstractmethods__ = frozenset({"new_duty"})
@@ -188,10 +201,15 @@ def test_broken_platform_module_is_reported_with_traceback_and_raised(registry, 
     assert [record.levelname for record in caplog.records if record.name == "verl_hw_core"] == ["WARNING"]
 
 
-def test_platform_fixed_too_early_is_said(registry, wheel, monkeypatch):
+def test_platform_fixed_too_early_is_said_where_detection_decides(registry, wheel, monkeypatch):
     from verl.plugin.platform import platform_manager
 
     monkeypatch.setattr(platform_manager, "_current_platform", registry.get("nvidia")())
+    monkeypatch.setenv("VERL_PLATFORM", "nvidia")
+    register(wheel("bolt"))
+    monkeypatch.delenv("VERL_PLATFORM")
+    register(wheel("bolt"))
+    assert load_report.problems() == ()
     register(wheel())
     assert "already fixed to 'nvidia'" in load_report.problems()[0].message
 

@@ -3,6 +3,10 @@
 """verl on Enflame GCU: importing this module registers the platform with verl."""
 
 from verl_hw_core import register
-from verl_hw_enflame.spec import SPEC
 
-register(SPEC, platform="verl_hw_enflame.platform:EnflamePlatform", engines="verl_hw_enflame.engines", contract=1)
+register(
+    "verl_hw_enflame.spec:SPEC",
+    platform="verl_hw_enflame.platform:EnflamePlatform",
+    engines="verl_hw_enflame.engines",
+    contract=1,
+)

@@ -3,6 +3,10 @@
 """verl on Intel XPU: importing this module registers the platform with verl."""
 
 from verl_hw_core import register
-from verl_hw_intel.spec import SPEC
 
-register(SPEC, platform="verl_hw_intel.platform:IntelPlatform", engines="verl_hw_intel.engines", contract=1)
+register(
+    "verl_hw_intel.spec:SPEC",
+    platform="verl_hw_intel.platform:IntelPlatform",
+    engines="verl_hw_intel.engines",
+    contract=1,
+)

@@ -3,6 +3,10 @@
 """verl on MetaX: importing this module registers the platform with verl."""
 
 from verl_hw_core import register
-from verl_hw_metax.spec import SPEC
 
-register(SPEC, platform="verl_hw_metax.platform:MetaxPlatform", engines="verl_hw_metax.engines", contract=1)
+register(
+    "verl_hw_metax.spec:SPEC",
+    platform="verl_hw_metax.platform:MetaxPlatform",
+    engines="verl_hw_metax.engines",
+    contract=1,
+)

@@ -36,5 +36,6 @@ def _check(spec: HardwareSpec) -> None:
     vendor_module.resolve(module, "ipc_collect")
     index = module.current_device()
     _, args = reduce_tensor(torch.zeros(1, device=f"{spec.device_name}:{index}"))
-    if len(args) <= _DEVICE_SLOT or args[_DEVICE_SLOT] != index:
+    slot = args[_DEVICE_SLOT] if len(args) > _DEVICE_SLOT else None
+    if type(slot) is not int or slot != index:  # False and 0.0 equal ordinal 0
         raise TypeError(f"argument {_DEVICE_SLOT} of the handle is not the device ordinal {index}")

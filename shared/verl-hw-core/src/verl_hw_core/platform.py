@@ -21,7 +21,6 @@ set_device, synchronize   a missing name: nothing for device 0, else an error; a
 Hooks that a later verl adds to ``PlatformBase`` reach every vendor by inheritance.
 """
 
-import importlib.util
 import logging
 import os
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from typing import Any, ClassVar
 from verl.plugin.platform.platform_base import PlatformBase
 
 from verl_hw_core import detection, ipc, load_report, vendor_module, vendors, visible_devices
+from verl_hw_core.detection.modules import look_up
 from verl_hw_core.errors import CollectiveBackendError, VendorRuntimeError
 from verl_hw_core.flags import env_flag
 from verl_hw_core.hardware import HardwareSpec
@@ -69,7 +69,8 @@ class AcceleratorPlatform(PlatformBase):
 
     def is_available(self) -> bool:
         """Whether this process sees a usable device."""
-        return bool(vendor_module.call(self.spec, "is_available", fallback=False))
+        available: bool = vendor_module.call(self.spec, "is_available", fallback=False, convert=bool)
+        return available
 
     def is_platform_available(self, use_smi_check: bool = False) -> bool:
         """Whether this machine, or only this process, has the accelerator.
@@ -83,17 +84,23 @@ class AcceleratorPlatform(PlatformBase):
         registered = vendors.specs()
         if self.spec not in registered:  # used without the vendor wheel's registration, as tests do
             registered = (*registered, self.spec)
-        survey = detection.survey(registered)
+        try:
+            survey = detection.survey(registered)
+        except Exception as error:  # noqa: BLE001 - verl would log it at DEBUG and take the machine for NVIDIA's
+            load_report.report("verl-hw-core", "detecting the accelerator", load_report.describe(error), "", error)
+            return False
         _say_what_is_unclear(survey)
         return survey.chosen == self.spec.key
 
     def current_device(self) -> int:
         """Ordinal of the current device."""
-        return int(vendor_module.call(self.spec, "current_device", fallback=0))
+        ordinal: int = vendor_module.call(self.spec, "current_device", fallback=0, convert=int)
+        return ordinal
 
     def device_count(self) -> int:
         """Number of devices that this process sees."""
-        return int(vendor_module.call(self.spec, "device_count", fallback=0))
+        count: int = vendor_module.call(self.spec, "device_count", fallback=0, convert=int)
+        return count
 
     def set_device(self, device_index: int) -> None:
         """Make ``device_index`` the current device.
@@ -184,7 +191,7 @@ class AcceleratorPlatform(PlatformBase):
                 f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX, which has no adaptor for "
                 f"{self.spec.display_name}: unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
             )
-        if importlib.util.find_spec("flagcx") is None:
+        if look_up("flagcx").spec is None:
             raise CollectiveBackendError(
                 f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX, but no module 'flagcx' is installed: "
                 f"install FlagCX for {self.spec.display_name}, or unset USE_FLAGCX to use {self.spec.ccl_backend!r}"

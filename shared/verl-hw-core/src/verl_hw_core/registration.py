@@ -28,13 +28,13 @@ MINIMUM_VERL = Version("0.9")  # first release with verl.plugin and its entry-po
 _ENGINE_MODULE = "verl.workers.engine"
 
 
-def register(spec: HardwareSpec, *, platform: str, engines: str, contract: int) -> None:
+def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract: int) -> None:
     """Register a vendor's platform now, and its engines when verl imports its own.
 
     Calling it again (reload, ``VERL_USE_EXTERNAL_MODULES`` beside the entry point) changes nothing.
 
     Args:
-        spec: The vendor's facts.
+        spec: The vendor's facts, as ``"module:NAME"``, so that a fault in them is reported as any other.
         platform: ``"module:Class"`` of its :class:`~verl_hw_core.platform.AcceleratorPlatform` subclass.
         engines: Module whose import registers its engines.
         contract: The :data:`CONTRACT_VERSION` that the wheel was written for.
@@ -42,47 +42,50 @@ def register(spec: HardwareSpec, *, platform: str, engines: str, contract: int) 
     Raises:
         ContractMismatchError: The wheel was written for another contract.
         VerlVersionError: verl is missing or older than 0.9.
-        Exception: Whatever importing the platform raised, after it was reported.
+        Exception: Whatever importing spec or platform raised, after it was reported.
         SystemExit: ``VERL_PLATFORM`` names a platform that no installed package provides.
     """
-    stage = f"registering platform {spec.key!r}"
+    package = platform.partition(":")[0].partition(".")[0]
+    wheel = spec.distribution if isinstance(spec, HardwareSpec) else package.replace("_", "-")
     try:
-        _check_contract(spec, contract)
-        _require_verl(spec)
-        platform_cls = _load_platform(platform)
-        platform_table.claim(spec, platform_cls)
+        _check_contract(wheel, contract)
+        facts: HardwareSpec = spec if isinstance(spec, HardwareSpec) else _load(spec)
+        _require_verl(wheel)
+        platform_table.claim(facts, _load_platform(platform))
     except Exception as error:
         # Any error of a vendor module ends here: verl would hide it, and the other wheels must go on.
-        load_report.report(spec.distribution, stage, load_report.describe(error), _remedy(spec), error)
+        load_report.report(wheel, "registering its platform", load_report.describe(error), _remedy(package), error)
         raise
-    vendors.add(vendors.Vendor(spec, platform, engines))
-    _say_if_too_late(spec)
-    wrapt.register_post_import_hook(partial(_import_engines, spec.key), _ENGINE_MODULE)
+    _say_if_too_late(facts)
+    vendors.add(vendors.Vendor(facts, platform, engines))
+    wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     try:
-        platform_table.check_platform_variable(platform.partition(":")[0].partition(".")[0])
+        platform_table.check_platform_variable(package)
     except UnknownPlatformError as error:
         # SystemExit, since verl swallows every Exception of a plugin and the run would end in another error later.
+        # Said before as well: in a thread or a Ray task the exit's own text is lost.
+        load_report.report(wheel, "checking VERL_PLATFORM", str(error), "", error)
         raise SystemExit(f"verl-hw: {error}") from error
 
 
-def _check_contract(spec: HardwareSpec, contract: int) -> None:
+def _check_contract(wheel: str, contract: int) -> None:
     if contract != CONTRACT_VERSION:
         core = metadata.version("verl-hw-core")
-        older = "verl-hw-core" if contract > CONTRACT_VERSION else spec.distribution
+        older = "verl-hw-core" if contract > CONTRACT_VERSION else wheel
         raise ContractMismatchError(
-            f"{spec.distribution} was written for core contract {contract}, verl-hw-core {core} offers "
-            f"{CONTRACT_VERSION}; upgrade the older one: pip install -U {older}"
+            f"{wheel} was written for core contract {contract}, verl-hw-core {core} offers {CONTRACT_VERSION}; upgrade "
+            f"the older one: pip install -U {older}"
         )
 
 
-def _require_verl(spec: HardwareSpec) -> None:
+def _require_verl(wheel: str) -> None:
     try:
         importlib.import_module("verl.plugin.platform.platform_manager")
     except ModuleNotFoundError as error:
         if error.name is None or not f"{error.name}.".startswith("verl."):
             raise  # verl is there and lacks a requirement of its own: its error is the clearer one
         raise VerlVersionError(
-            f"{spec.distribution} needs verl>={MINIMUM_VERL} (its plugin interface), found {_verl_version()}: "
+            f"{wheel} needs verl>={MINIMUM_VERL} (its plugin interface), found {_verl_version()}: "
             f"pip install -U 'verl>={MINIMUM_VERL}'"
         ) from error
 
@@ -102,34 +105,41 @@ def _verl_version() -> str:
         return f"verl {version}"
 
 
-def _load_platform(reference: str) -> type[Any]:
+def _load(reference: str) -> Any:
+    """Import ``"module:name"``."""
     module, _, name = reference.partition(":")
-    platform_cls: type[Any] = getattr(importlib.import_module(module), name)
+    return getattr(importlib.import_module(module), name)
+
+
+def _load_platform(reference: str) -> type[Any]:
+    platform_cls: type[Any] = _load(reference)
     missing: frozenset[str] = getattr(platform_cls, "__abstractmethods__", frozenset())
     if missing:
         raise VerlVersionError(
-            f"{_verl_version()} asks every platform for {', '.join(sorted(missing))}, which {name} does not have: "
+            f"{_verl_version()} asks every platform for {', '.join(sorted(missing))}, which {reference} does not have: "
             "pip install -U verl-hw-core"
         )
     return platform_cls
 
 
-def _remedy(spec: HardwareSpec) -> str:
+def _remedy(package: str) -> str:
     return (
-        f"{spec.display_name} stays unknown to verl until this is mended; other vendors are not affected. "
-        f"Try 'python -c \"import {spec.distribution.replace('-', '_')}\"' for the traceback"
+        "verl does not know its hardware until this is mended; other vendors are not affected. "
+        f"For the traceback: python -c 'import {package}'"
     )
 
 
 def _say_if_too_late(spec: HardwareSpec) -> None:
-    """Warn when something fixed verl's platform before this wheel could be asked."""
+    """Warn when something fixed verl's platform by detection before this wheel could be asked."""
+    if platform_table.requested_platform() or vendors.get(spec.key) is not None:
+        return  # nobody is asked, or this is a reload
     manager = sys.modules["verl.plugin.platform.platform_manager"]
     current = getattr(manager, "_current_platform", None)
     if current is None or current.vendor_name == spec.key:
         return
     load_report.report(
         spec.distribution,
-        f"registering platform {spec.key!r}",
+        "registering its platform",
         f"verl's platform was already fixed to {current.vendor_name!r} by something loaded earlier, so "
         f"{spec.display_name} is not asked",
         "A plugin that imports verl.workers while loading does that: uninstall it, or load only the wheels you "
@@ -144,7 +154,7 @@ def _import_engines(key: str, _verl_module: ModuleType) -> None:
         return
     try:
         importlib.import_module(vendor.engines)
-    except Exception as error:  # noqa: BLE001 - one vendor's broken engines must not stop verl or another vendor
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - one vendor's engines must not stop verl or another vendor
         load_report.report(
             vendor.spec.distribution,
             f"importing {vendor.engines}",

@@ -42,14 +42,23 @@ def device_module(spec: HardwareSpec) -> ModuleType:
     return found
 
 
-def call(spec: HardwareSpec, name: str, *args: Any, fallback: Any = None, loud: bool = True, module: Any = None) -> Any:
+def call(
+    spec: HardwareSpec,
+    name: str,
+    *args: Any,
+    fallback: Any = None,
+    convert: Callable[[Any], Any] | None = None,
+    loud: bool = True,
+    module: Any = None,
+) -> Any:
     """Call ``torch.<device>.<name>(*args)``, or return ``fallback`` with one log line.
 
     Args:
         spec: The vendor's facts.
         name: Name in the device module, dots allowed (``"memory._set_allocator_settings"``).
         *args: Arguments of the call.
-        fallback: Result when the name is missing or the call raises.
+        fallback: Result when the name is missing, the call raises, or its answer cannot be converted.
+        convert: What makes the answer what verl expects.
         loud: Whether the line is a WARNING (it changes what a run does) or DEBUG (it does not).
         module: Where to look instead of the device module.
 
@@ -58,7 +67,8 @@ def call(spec: HardwareSpec, name: str, *args: Any, fallback: Any = None, loud: 
     """
     path = f"torch.{name}" if module is not None else f"torch.{spec.device_name}.{name}"
     try:
-        return resolve(module if module is not None else device_module(spec), name)(*args)
+        answer = resolve(module if module is not None else device_module(spec), name)(*args)
+        return answer if convert is None else convert(answer)
     except Exception as error:  # noqa: BLE001 - a vendor module may raise anything; callers document the fallback
         text = f"{path}: {type(error).__name__}: {error}; going on with {fallback!r}"
         say_once(spec, text, logging.WARNING if loud else logging.DEBUG, topic=path)

@@ -58,9 +58,10 @@ def _ask_node(keys: Mapping[ToolCall, str], deadline_s: float, environment: Mapp
             seconds = max(_LEAST_SECONDS, (end - time.monotonic()) * (_RUN_SHARE if is_held else 1.0))
             fresh = _run(missing, time.monotonic() + seconds, environment)
             if is_held:
-                # A tool that had less time than usual may answer the next process.
-                fair = seconds >= deadline_s / 2
-                cache.store({key: result for key, result in fresh.items() if result.answered or fair})
+                # Silence is kept, since it costs the whole deadline each time, but not of a tool that had less time
+                # than usual. A quick failure is cheap to ask again, and may be this process's environment's fault.
+                slow = deadline_s / 2
+                cache.store({key: result for key, result in fresh.items() if result.answered or result.seconds >= slow})
             known.update(fresh)
     return known
 

@@ -9,11 +9,13 @@ cloudpickle still sends them by reference: a worker without the replacement gets
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from verl_hw_core import upstream
-from verl_hw_core.reduction.decision import decide
+from verl_hw_core.errors import ReductionError
+from verl_hw_core.reduction.decision import decide, is_known_to_need_sum
 from verl_hw_core.reduction.originals import NAMES, ROW, original
 
 _devices: set[str] = set()
@@ -39,24 +41,75 @@ def uninstall() -> None:
 
 
 class DividingWork:
-    """Handle of an asynchronous SUM that becomes an average when it is waited for."""
+    """Handle of an asynchronous SUM that is an average by the time that anyone may look at the result."""
 
     def __init__(self, work: Any, result: Any, ranks: int) -> None:
         self._work = work
         self._result = result
         self._ranks = ranks
         self._divided = False
+        self._lock = threading.Lock()
 
     def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait as torch does, then divide; once, however often it is called."""
+        """Wait as torch does."""
         done = self._work.wait(*args, **kwargs)
-        if not self._divided:
-            self._divided = True
-            self._result.div_(self._ranks)
+        self._divide_once()
         return done
+
+    def synchronize(self) -> None:
+        """Make the current stream wait."""
+        self._work.synchronize()
+        self._divide_once()
+
+    def is_completed(self) -> bool:
+        """Whether the reduction is over."""
+        done = bool(self._work.is_completed())
+        if done:
+            self._divide_once()
+        return done
+
+    def result(self) -> Any:
+        """Return the tensors, averaged."""
+        self.wait()
+        return self._work.result()
+
+    def get_future(self) -> Any:
+        """Return a future that is done when the average is there."""
+
+        def divided(future: Any) -> Any:
+            value = future.value()
+            self._divide_once()
+            return value
+
+        return self._work.get_future().then(divided)
+
+    def _divide_once(self) -> None:
+        with self._lock:
+            if not self._divided:
+                self._divided = True
+                _divide(self._result, self._ranks)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
+
+
+def _divide(result: Any, ranks: int) -> None:
+    """Divide in place, unseen by autograd, as a collective is."""
+    import torch
+
+    with torch.inference_mode(result.is_inference()), torch.no_grad():
+        result.detach().div_(ranks)
+
+
+def _holds_result(name: str, given: dict[str, Any]) -> bool:
+    """Whether this rank gets a result: with ``reduce`` only the destination does."""
+    import torch.distributed as dist
+
+    if name != "reduce":
+        return True
+    if given.get("group_dst") is not None:
+        return bool(given["group_dst"] == dist.get_rank(given.get("group")))
+    return bool(given["dst"] == dist.get_rank())
 
 
 def _averaging(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,10 +127,12 @@ def _averaging(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
             return own(*args, **kwargs)
         _refuse_integers(name, result)
         work = own(**{**given, "op": dist.ReduceOp.SUM})
+        if not _holds_result(name, given):
+            return work
         ranks = dist.get_world_size(group)
         if given.get("async_op"):
             return DividingWork(work, result, ranks)
-        result.div_(ranks)
+        _divide(result, ranks)
         return work
 
     return reduction
@@ -94,7 +149,13 @@ def _needs_sum(result: Any, group: Any) -> bool:
         return False
     group = group if group is not None else distributed_c10d._get_default_group()
     if group in distributed_c10d._world.pg_coalesce_state:
-        return False  # only recorded now, run later by torch: there is no moment to divide
+        # Only recorded now and run later by torch: there is no moment to divide, and none to probe.
+        if is_known_to_need_sum(group, result.device):
+            raise ReductionError(
+                "ReduceOp.AVG inside a coalescing context cannot be computed as sum-then-divide, which this group "
+                f"needs on {result.device.type}: use ReduceOp.SUM there and divide afterwards"
+            )
+        return False
     return decide(group, result.device).method == "sum"
 
 

@@ -58,6 +58,12 @@ def decide(group: Any, device: Any) -> Decision:
     return known[device.type]
 
 
+def is_known_to_need_sum(group: Any, device: Any) -> bool:
+    """Whether it was decided already that ``group`` sums and divides on ``device``; not collective."""
+    known = _decisions.get(group, {}).get(device.type)
+    return known is not None and known.method == "sum"
+
+
 def mode() -> str:
     """Return the value of ``VERL_HW_REDUCTION``: ``auto`` (try it out), ``sum`` or ``native``.
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a process group's backend really computes for SUM and AVG on its device."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,9 @@ SIZES = (1, 3, 63, 64, 1024)
 """Elements a rank: a fault in the field concerned tensors below a size only (torch-xpu-ops #3020)."""
 
 TOLERANCE = {"float32": 1e-6, "bfloat16": 1e-2}
-"""Relative error allowed by dtype. The known answers are exact in float32 up to 4096 ranks."""
+"""Relative error allowed by dtype; every partial sum of the contributions is exact, whatever the order (see _mine)."""
+
+_BF16_CONTRIBUTORS = 128  # integers up to 256 are exact in bfloat16
 
 
 @dataclass(frozen=True)
@@ -41,61 +43,75 @@ def probe(group: Any, device: Any) -> ProbeResult:
     """
     import torch.distributed as dist
 
-    for what, difference in _wrong_answers(group, device, dist.ReduceOp.SUM):
+    fault = _first_fault(group, device, dist.ReduceOp.SUM)
+    if _somebody(fault, group, device):
         raise ReductionError(
-            f"{_name(group, device)} gives a wrong SUM: {what}, {difference}. Training on it would give wrong numbers; "
-            "update the vendor's collective library, or check the devices with 'verl-hw check --only collectives'"
+            f"{_name(group, device)} gives a wrong SUM: {fault or _ELSEWHERE}. Training on it would give wrong "
+            "numbers; update the vendor's collective library, or see 'verl-hw check --only collectives'"
         )
-    why = _avg_fault(group, device)
-    # One rank's doubt is everyone's: the ranks of a group must issue the same operations.
-    doubts = torch_scalar(1.0 if why else 0.0, device)
-    original("all_reduce")(doubts, group=group)
-    if doubts.item() == 0:
-        return ProbeResult(True)
-    return ProbeResult(False, why or "another rank of the group saw a wrong answer")
+    fault = _first_fault(group, device, dist.ReduceOp.AVG)
+    if _somebody(fault, group, device):
+        return ProbeResult(False, fault or _ELSEWHERE)
+    return ProbeResult(True)
 
 
-def torch_scalar(value: float, device: Any) -> Any:
-    """Return a one-element float32 tensor on ``device``."""
-    import torch
-
-    return torch.full((1,), value, dtype=torch.float32, device=device)
+_ELSEWHERE = "another rank of the group saw a wrong answer"
 
 
-def _avg_fault(group: Any, device: Any) -> str:
-    import torch.distributed as dist
-
-    try:
-        for what, difference in _wrong_answers(group, device, dist.ReduceOp.AVG):
-            return f"AVG is wrong: {what}, {difference}"
-    except Exception as error:  # noqa: BLE001 - a backend may refuse AVG with any exception
-        return f"AVG is refused: {error}".splitlines()[0]
-    return ""
-
-
-def _wrong_answers(group: Any, device: Any, op: Any) -> Iterator[tuple[str, str]]:
-    """Yield (operation, difference) for each answer that is off."""
+def _somebody(fault: str, group: Any, device: Any) -> bool:
+    """Whether any rank has a fault: the ranks of a group must decide alike. MAX, since SUM itself may be at fault."""
     import torch
     import torch.distributed as dist
 
-    ranks = dist.get_world_size(group)
-    expected_factor = 1.0 if op == dist.ReduceOp.SUM else 1.0 / ranks
+    doubt = torch.full((1,), 1.0 if fault else 0.0, dtype=torch.float32, device=device)
+    original("all_reduce")(doubt, op=dist.ReduceOp.MAX, group=group)
+    return bool(doubt.item() > 0)
+
+
+def _first_fault(group: Any, device: Any, op: Any) -> str:
+    """Run every operation, whatever the earlier ones gave, so that all ranks issue the same; return the first fault."""
+    import torch
+    import torch.distributed as dist
+
+    name = "SUM" if op == dist.ReduceOp.SUM else "AVG"
+    faults = []
     for dtype_name, tolerance in TOLERANCE.items():
-        dtype = getattr(torch, dtype_name)
         for size in SIZES:
-            for name, run in _OPERATIONS.items():
-                got = run(group, device, op, dtype, size).double().cpu()
-                # Rank r contributes r + 1, so that a lost, doubled or swapped rank changes the answer.
-                wanted = torch.full_like(got, ranks * (ranks + 1) / 2 * expected_factor)
-                if not torch.allclose(got, wanted, rtol=tolerance, atol=0):
-                    yield f"{name} of {size} {dtype_name} elements", f"expected {wanted[0]:g}, got {got[0]:g}"
+            for operation, run in _OPERATIONS.items():
+                what = f"{operation} of {size} {dtype_name} elements"
+                try:
+                    got = run(group, device, op, getattr(torch, dtype_name), size).double().cpu()
+                except Exception as error:  # noqa: BLE001 - a backend may refuse an operation with any exception
+                    faults.append(f"{name} is refused: {error}".splitlines()[0])
+                    continue
+                wanted = _expected(dtype_name, group.size(), op)
+                if not torch.allclose(got, torch.full_like(got, wanted), rtol=tolerance, atol=0):
+                    faults.append(f"{name} is wrong: {what}, expected {wanted:g}, got {got[0]:g}")
+    return faults[0] if faults else ""
+
+
+def _mine(dtype_name: str, rank: int) -> int:
+    """What a rank contributes: in float32 a value of its own, in bfloat16 a one from the first ranks."""
+    return rank + 1 if dtype_name == "float32" else int(rank < _BF16_CONTRIBUTORS)
+
+
+def _expected(dtype_name: str, ranks: int, op: Any) -> float:
+    import torch.distributed as dist
+
+    total = float(sum(_mine(dtype_name, rank) for rank in range(ranks)))
+    return total if op == dist.ReduceOp.SUM else total / ranks
+
+
+def _value(group: Any, dtype: Any) -> int:
+    import torch.distributed as dist
+
+    return _mine(str(dtype).removeprefix("torch."), dist.get_rank(group))
 
 
 def _all_reduce(group: Any, device: Any, op: Any, dtype: Any, size: int) -> Any:
     import torch
-    import torch.distributed as dist
 
-    tensor = torch.full((size,), dist.get_rank(group) + 1, dtype=dtype, device=device)
+    tensor = torch.full((size,), _value(group, dtype), dtype=dtype, device=device)
     original("all_reduce")(tensor, op=op, group=group)
     return tensor
 
@@ -104,7 +120,7 @@ def _reduce_scatter(group: Any, device: Any, op: Any, dtype: Any, size: int) -> 
     import torch
     import torch.distributed as dist
 
-    full = torch.full((size * dist.get_world_size(group),), dist.get_rank(group) + 1, dtype=dtype, device=device)
+    full = torch.full((size * dist.get_world_size(group),), _value(group, dtype), dtype=dtype, device=device)
     shard = torch.empty(size, dtype=dtype, device=device)
     original("reduce_scatter_tensor")(shard, full, op=op, group=group)
     return shard

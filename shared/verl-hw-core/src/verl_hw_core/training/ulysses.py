@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from verl_hw_core.errors import UnsupportedModelSettingError
+
 SDPA_WITH_EXCHANGE = "verl_hw_ulysses_sdpa"
 """Name of the implementation in transformers."""
 
@@ -63,6 +65,11 @@ def sdpa_with_exchange(
     )
 
     ranks = get_ulysses_sequence_parallel_world_size()
+    if ranks > 1 and position_ids is None and getattr(module, "is_causal", True):
+        raise UnsupportedModelSettingError(
+            f"{type(module).__name__} does not tell its attention the positions of the tokens, so sequence parallelism "
+            "over sdpa would let each rank attend to its own slice only: set ulysses_sequence_parallel_size=1"
+        )
     if ranks == 1 or position_ids is None:
         own: tuple[torch.Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
