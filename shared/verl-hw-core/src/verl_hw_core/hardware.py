@@ -38,7 +38,7 @@ class Traces:
     """What a vendor's stack leaves on a machine. None of it needs a visible device or a started runtime.
 
     Attributes:
-        torch_version_tag: Part of the local version of the vendor's torch build, as ``"+metax"``.
+        torch_version_tag: Part of the local version of the vendor's torch build, as ``"+acme"``.
         torch_version_attribute: Name in ``torch.version`` that is set by the vendor's build, as ``"xpu"``.
         packages: Import names that only this vendor's stack provides; looked up, never imported.
         device_nodes: Glob patterns of device nodes that only this vendor's driver creates.
@@ -62,8 +62,8 @@ class HardwareSpec:
 
     Attributes:
         key: Name under which the platform is registered with verl (the value of ``VERL_PLATFORM``).
-        display_name: Name for people, as ``"Cambricon MLU"``.
-        distribution: Distribution that provides this vendor, as ``"verl-hw-cambricon"``.
+        display_name: Name for people, as ``"Acme NPU"``.
+        distribution: Distribution that provides this vendor, as ``"verl-hw-acme"``.
         device_name: torch device type.
         aliases: Further values of ``VERL_PLATFORM`` that mean this platform, lower case.
         extension_module: Module that must be imported before ``torch.<device_name>`` works, or None.

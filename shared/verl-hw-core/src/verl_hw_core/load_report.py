@@ -17,8 +17,8 @@ class LoadProblem:
     """One failure or refusal while loading a wheel.
 
     Attributes:
-        wheel: Distribution that was loaded, as ``"verl-hw-cambricon"``.
-        stage: What was being done, as ``"importing verl_hw_cambricon.engines"``.
+        wheel: Distribution that was loaded, as ``"verl-hw-acme"``.
+        stage: What was being done, as ``"importing verl_hw_acme.engines"``.
         message: The one line that was logged.
         traceback: Full traceback, empty when nothing was raised.
     """
