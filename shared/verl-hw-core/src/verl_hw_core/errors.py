@@ -85,3 +85,31 @@ class UnsupportedModelSettingError(VerlHwError, ValueError):
 
 class ModelPatchError(VerlHwError, ValueError):
     """A model patch is declared wrongly, or ``VERL_HW_MODEL_PATCHES`` holds an unknown value."""
+
+
+class UnreadableLogError(VerlHwError, ValueError):
+    """A file is no log of a training run that can be read."""
+
+
+class DamagedLogError(VerlHwError, ValueError):
+    """A log is cut off or damaged, or a value in it is no number."""
+
+
+class DuplicateStepsError(VerlHwError, ValueError):
+    """A log holds the same steps twice: a resumed run, or several runs."""
+
+
+class MissingMetricError(VerlHwError, ValueError):
+    """A log does not hold a metric that is needed."""
+
+
+class RunTooShortError(VerlHwError, ValueError):
+    """A run has fewer steps than are judged."""
+
+
+class AcceptanceSettingError(VerlHwError, ValueError):
+    """A threshold or option of the acceptance command is unknown or cannot be right."""
+
+
+class NotJudgedError(VerlHwError, ValueError):
+    """A run cannot be judged as asked: its reference is no good run, or a stated criterion cannot be decided."""
