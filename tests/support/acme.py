@@ -16,7 +16,7 @@ def spec(**changes) -> HardwareSpec:
         "device_name": DEVICE,
         "ccl_backend": "accl",
         "visible_devices_envvar": "ACME_VISIBLE_DEVICES",
-        "ray_resource": "GPU",
+        "ray_resources": ("GPU",),
         "allocator_setter": f"{DEVICE}.memory._set_allocator_settings",
         "range_module": f"{DEVICE}.ranges",
         "profiler_module": f"{DEVICE}.profiler",

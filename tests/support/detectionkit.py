@@ -32,7 +32,7 @@ def make_spec(key: str, device_name: str, traces: Traces, **more: Any) -> Hardwa
         distribution=f"verl-hw-{key}",
         device_name=device_name,
         ccl_backend="ccl",
-        ray_resource="GPU",
+        ray_resources=("GPU",),
         traces=traces,
         **more,
     )

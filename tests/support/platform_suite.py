@@ -16,12 +16,14 @@ class PlatformSuite:
         mask: Visibility variables of the process, which sees devices out of eight.
         cards: Physical ids behind ordinals 0, 1, ... under that mask.
         facts: Expected answers, by their name in platform_program.py.
+        ray_resource: Ray's name of the device where no cluster is connected.
     """
 
     key: ClassVar[str]
     mask: ClassVar[dict[str, str]]
     cards: ClassVar[list[str]]
     facts: ClassVar[dict[str, Any]]
+    ray_resource: ClassVar[str] = "GPU"
 
     @pytest.fixture(scope="class")
     def answers(self) -> dict[str, Any]:
@@ -47,8 +49,10 @@ class PlatformSuite:
     def test_collective_backend_is_known_to_torch(self, answers):
         assert answers["ccl_known_to_torch"]
 
-    def test_ray_counts_the_device_as_gpu(self, answers):
-        assert (answers["ray_resource"], answers["ray_options"]) == ("GPU", {"num_gpus": 1})
+    def test_ray_is_asked_for_the_resource(self, answers):
+        name = self.ray_resource
+        options = {"num_gpus": 1} if name == "GPU" else {"resources": {name: 1}}
+        assert (answers["ray_resource"], answers["ray_options"]) == (name, options)
 
     def test_seeding_reaches_the_device(self, answers):
         assert answers["same_seed_same_draws"]

@@ -11,7 +11,7 @@ SPEC = """
 from verl_hw_core import HardwareSpec
 SPEC = HardwareSpec(
     key={key!r}, display_name={key!r}, distribution="verl-hw-{key}", device_name={key!r}, ccl_backend="gloo",
-    visible_devices_envvar="{upper}_VISIBLE_DEVICES", ray_resource="GPU",
+    visible_devices_envvar="{upper}_VISIBLE_DEVICES", ray_resources=("GPU",),
 )
 """
 

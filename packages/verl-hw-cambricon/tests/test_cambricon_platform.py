@@ -9,6 +9,7 @@ class TestCambriconPlatform(PlatformSuite):
     key = "cambricon"
     mask = {"MLU_VISIBLE_DEVICES": "6,2,3"}
     cards = ["6", "2", "3"]
+    ray_resource = "MLU"
     facts = {
         "class": "CambriconPlatform",
         "vendor": "cambricon",

@@ -9,6 +9,7 @@ class TestEnflamePlatform(PlatformSuite):
     key = "enflame"
     mask = {"TOPS_VISIBLE_DEVICES": "4,5"}
     cards = ["4", "5"]
+    ray_resource = "GCU"
     facts = {
         "class": "EnflamePlatform",
         "vendor": "enflame",

@@ -27,7 +27,7 @@ def wheel(key: str, node: str) -> InstalledWheel:
         aliases=(f"{key}x",),
         ccl_backend="ccl",
         visible_devices_envvar="DEVICES",
-        ray_resource="GPU",
+        ray_resources=("GPU",),
         traces=Traces(device_nodes=(f"/dev/{node}",)),
     )
     return InstalledWheel(name=key, module=key, distribution=f"verl-hw-{key}", version="1", spec=spec)

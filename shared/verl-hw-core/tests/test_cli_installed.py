@@ -17,7 +17,7 @@ from verl_hw_core.hardware import HardwareSpec
 class Extra:
     text: str = ""
 SPEC = HardwareSpec(key="{key}", display_name="X", distribution="verl-hw-{key}", device_name="xdev",
-    aliases=("{key}x",), ccl_backend="xccl", visible_devices_envvar="X_DEVICES", ray_resource="X")
+    aliases=("{key}x",), ccl_backend="xccl", visible_devices_envvar="X_DEVICES", ray_resources=("X",))
 """
 Install = Callable[..., None]
 

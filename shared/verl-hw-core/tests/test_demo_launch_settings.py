@@ -80,7 +80,7 @@ def test_choices_of_another_device_are_named_and_what_real_hardware_needs_is_kep
         ccl_backend="accl",
         visible_devices_envvar="ACME_DEVICES",
         overriding_visible_envvars=("ACME_CARDS",),
-        ray_resource="ACME",
+        ray_resources=("ACME",),
     )
     names = ("VERL_PLATFORM", "VERL_HW_SIM", "ACME_DEVICES", "ACME_CARDS", "TORCH_DEVICE_BACKEND_AUTOLOAD", "HOME")
     user = dict.fromkeys(names, "1")

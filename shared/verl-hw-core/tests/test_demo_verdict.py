@@ -22,7 +22,7 @@ SPEC = HardwareSpec(
     device_name="adev",
     ccl_backend="accl",
     visible_devices_envvar="ACME_DEVICES",
-    ray_resource="ACME",
+    ray_resources=("ACME",),
 )
 FACT = {
     "platform": "acme",

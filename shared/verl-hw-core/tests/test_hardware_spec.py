@@ -17,7 +17,7 @@ GOOD = {
     "device_name": "acme",
     "ccl_backend": "accl",
     "visible_devices_envvar": "ACME_VISIBLE_DEVICES",
-    "ray_resource": "GPU",
+    "ray_resources": ("GPU",),
 }
 
 

@@ -19,7 +19,7 @@ SPEC = HardwareSpec(
     visible_devices_envvar="MLU_VISIBLE_DEVICES",  # [C] torch_mlu
     # Wins on some newer torch_mlu [C] LightX2V scripts, ray PR revision; which versions [U]. Obeyed when set.
     overriding_visible_envvars=("CN_VISIBLE_DEVICES",),
-    ray_resource="GPU",  # stock Ray knows no MLU; Cambricon's patched Ray says GPU [C], ray PR #66368 MLU [C]
+    ray_resources=("MLU", "GPU"),  # ray PR #66368 [C]; Cambricon's patched Ray [C]. Stock Ray counts no MLU
     ray_noset_envvars=("RAY_EXPERIMENTAL_NOSET_MLU_VISIBLE_DEVICES",),  # patched Ray and the PR only [C]
     # torch_mlu rebuilds handles with the device at index 6 and has ipc_collect [C] torch_mlu 2024; newer [L].
     ipc=True,
@@ -31,6 +31,8 @@ SPEC = HardwareSpec(
         ("TORCH_NCCL_AVOID_RECORD_STREAMS", "1"),  # [C] as above
         ("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"),  # [C] as above; Ray's own default from 2.60
     ),
+    cuda_migration="torch_mlu.utils.gpu_migration",  # maps cuda to mlu and nccl to cncl [C] torch_mlu, FlagScale
+    sdk_version_files=("/usr/local/neuware/version.txt",),  # [C] accelerate, torch_mlu documents
     traces=Traces(
         torch_version_tag="+mlu",  # [C] as in torch 2.9.1+mlu1.29
         packages=("torch_mlu",),  # [C]

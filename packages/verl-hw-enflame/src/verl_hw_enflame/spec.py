@@ -17,7 +17,7 @@ SPEC = HardwareSpec(
     ccl_backend="eccl",  # [C] torch_gcu 2.10
     flagcx=True,  # [C] FlagCX vendor list; wants int64 switched on, eccl wants it off [L]
     visible_devices_envvar="TOPS_VISIBLE_DEVICES",  # integers or GCU uuids; an empty string hides all [C] torch_gcu
-    ray_resource="GPU",  # no Ray manager; the public plugin uses num_gpus [C]
+    ray_resources=("GCU", "GPU"),  # no Ray manager; the public plugin uses num_gpus [C]
     ray_noset_envvars=("RAY_EXPERIMENTAL_NOSET_TOPS_VISIBLE_DEVICES",),  # read by nobody in Ray [C]
     # reduce_tensor fits verl; ipc_collect is absent in torch_gcu 2.10, so the check there says no. [C]
     ipc=True,
@@ -35,6 +35,7 @@ SPEC = HardwareSpec(
     ),
     # Counts devices through EFML, so that asking does not start the runtime and poison fork. [C] torch_gcu
     launch_env=(("PYTORCH_EFML_BASED_GCU_CHECK", "1"),),
+    cuda_migration="torch_gcu.transfer_to_gcu",  # rewrites torch.cuda, nccl to eccl [C] torch_gcu 2.10
     traces=Traces(
         torch_version_tag="+gcu",  # [U]: costs nothing where the vendor's torch has no such tag
         packages=("torch_gcu",),  # [C]

@@ -20,9 +20,10 @@ SPEC = HardwareSpec(
     flagcx=False,  # FlagCX reads xpu-smi as Kunlunxin and has no Intel adaptor [C] FlagCX vendor list
     # Read by Ray 2.60, vLLM (PR #21815), DeepSpeed [C]; ONEAPI_DEVICE_SELECTOR filters beside it, in other words.
     visible_devices_envvar="ZE_AFFINITY_MASK",
+    filtering_envvars=("ONEAPI_DEVICE_SELECTOR",),
     mask_order="ascending",  # Level Zero keeps device order whatever the order in the mask [L] level-zero #86, spec #1
     subdevice_mask=True,  # "0.1" names a tile [C] Level Zero; torch's own parser takes integers only [C]
-    ray_resource="GPU",  # [C] ray 2.60 intel_gpu.py; counting needs dpctl, or ray start --num-gpus=N
+    ray_resources=("GPU",),  # [C] ray 2.60 intel_gpu.py; counting needs dpctl, or ray start --num-gpus=N
     ray_noset_envvars=(
         "RAY_EXPERIMENTAL_NOSET_ZE_AFFINITY_MASK",  # [C] ray 2.60
         "RAY_EXPERIMENTAL_NOSET_ONEAPI_DEVICE_SELECTOR",  # [C] older ray; the only one verl's own list knows

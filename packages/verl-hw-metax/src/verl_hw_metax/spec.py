@@ -17,7 +17,7 @@ SPEC = HardwareSpec(
     flagcx=True,  # [C] FlagCX vendor list
     visible_devices_envvar="CUDA_VISIBLE_DEVICES",  # the one that Ray sets [C] ray 2.60 metax_gpu.py
     overriding_visible_envvars=("MACA_VISIBLE_DEVICES",),  # read first by MetaX's torch [C] mcPytorch
-    ray_resource="GPU",  # [C] ray 2.60
+    ray_resources=("GPU",),  # [C] ray 2.60
     ray_noset_envvars=("RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",),  # [C]; even the value "0" counts as set
     ipc=True,  # torch.cuda's path [C] code, not run; FlagCX has macaIPC
     capability="module",  # [C] API; the values [U]
@@ -38,6 +38,7 @@ SPEC = HardwareSpec(
         ("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
         ("MCCL_MAX_NCHANNELS", "16"),
     ),
+    sdk_version_files=("/opt/maca/Version.txt",),  # [C] vLLM-metax
     traces=Traces(
         torch_version_tag="+metax",  # [C] as in torch 2.10.0+metax3.8.0.7; torch.version.cuda is set as well
         packages=("pymxsml",),  # [C] Ray and RLinf tell MetaX by it

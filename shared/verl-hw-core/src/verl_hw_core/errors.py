@@ -27,6 +27,14 @@ class VisibleDevicesError(VerlHwError, ValueError):
     """A visible-devices mask is malformed, or does not hold the device that was asked for."""
 
 
+class DeviceAssignmentError(VerlHwError, RuntimeError):
+    """A Ray worker cannot be given a device of its own."""
+
+
+class RayResourcesError(VerlHwError, ValueError):
+    """The Ray cluster does not offer the devices that were asked for."""
+
+
 class CollectiveBackendError(VerlHwError, RuntimeError):
     """A collective backend was asked for that the vendor does not have."""
 

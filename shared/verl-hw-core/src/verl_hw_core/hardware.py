@@ -13,6 +13,7 @@ CapabilityRule = Literal["module", "none"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ENVVAR = re.compile(r"[A-Z][A-Z0-9_]*")
+_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _PCI_VENDOR = re.compile(r"0x[0-9a-f]{4}")
 
 
@@ -71,9 +72,10 @@ class HardwareSpec:
         flagcx: Whether FlagCX has an adaptor for this vendor.
         visible_devices_envvar: Variable that selects the visible devices of a process.
         overriding_visible_envvars: Variables that win over the one above, strongest first.
+        filtering_envvars: Variables that filter the devices beside the mask, in words of their own.
         mask_order: Whether ordinals follow the order in the mask or ascending ids whatever the order.
         subdevice_mask: Whether mask entries may name a part of a card (``"0.1"``).
-        ray_resource: Resource name that Ray uses for the device.
+        ray_resources: Resource names under which Ray clusters count the device, the preferred one first.
         ray_noset_envvars: Variables that tell Ray to leave the visibility alone.
         ipc: Whether the vendor's torch can share device memory between processes. Necessary, not
             sufficient: the platform also checks what the running stack offers.
@@ -83,6 +85,9 @@ class HardwareSpec:
         profiler_module: Dotted name, from ``torch``, of a module with ``start``/``stop``, or None.
         rollout_env: Defaults for rollout processes, as (name, value); what the user exported wins.
         launch_env: Defaults for training processes, likewise.
+        cuda_migration: Module of the vendor's stack whose import makes ``torch.cuda`` mean this device, or None. Loaded
+            for Megatron engines only.
+        sdk_version_files: Files in which the vendor's SDK states its version; for bug reports.
         traces: What detection looks for.
         detection_rank: Lower wins when two vendors look present with equally strong evidence.
     """
@@ -97,9 +102,10 @@ class HardwareSpec:
     flagcx: bool = False
     visible_devices_envvar: str
     overriding_visible_envvars: tuple[str, ...] = ()
+    filtering_envvars: tuple[str, ...] = ()
     mask_order: MaskOrder = "as_listed"
     subdevice_mask: bool = False
-    ray_resource: str
+    ray_resources: tuple[str, ...]
     ray_noset_envvars: tuple[str, ...] = ()
     ipc: bool = False
     capability: CapabilityRule = "module"
@@ -108,6 +114,8 @@ class HardwareSpec:
     profiler_module: str | None = None
     rollout_env: tuple[tuple[str, str], ...] = ()
     launch_env: tuple[tuple[str, str], ...] = ()
+    cuda_migration: str | None = None
+    sdk_version_files: tuple[str, ...] = ()
     traces: Traces = field(default_factory=Traces)
     detection_rank: int = 100
 
@@ -117,7 +125,10 @@ class HardwareSpec:
         _check("ccl_backend", self.ccl_backend, _NAME)
         for alias in self.aliases:
             _check("aliases", alias, _NAME)
-        envvars = (self.visible_devices_envvar, *self.overriding_visible_envvars, *self.ray_noset_envvars)
+        for resource in self.ray_resources or ("",):
+            _check("ray_resources", resource, _RESOURCE)
+        masks = (self.visible_devices_envvar, *self.overriding_visible_envvars, *self.filtering_envvars)
+        envvars = (*masks, *self.ray_noset_envvars)
         for name in (*envvars, *(name for name, _ in (*self.rollout_env, *self.launch_env))):
             _check("environment variable", name, _ENVVAR)
         if self.traces.pci_vendor is not None:

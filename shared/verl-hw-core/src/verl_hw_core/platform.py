@@ -35,6 +35,7 @@ from verl_hw_core.detection.modules import look_up
 from verl_hw_core.errors import CollectiveBackendError, VendorRuntimeError
 from verl_hw_core.flags import env_flag
 from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.ray_support import cluster
 
 logger = logging.getLogger("verl_hw_core")
 
@@ -237,8 +238,8 @@ class AcceleratorPlatform(PlatformBase):
         vendor_module.call(self.spec, f"{self.spec.profiler_module}.{name}", loud=False, module=torch)
 
     def ray_resource_name(self) -> str:
-        """Resource under which Ray counts the device."""
-        return self.spec.ray_resource
+        """Resource under which the connected Ray cluster counts the device; the first candidate when there is none."""
+        return cluster.resource_name(self.spec)
 
     def ray_noset_envvars(self) -> list[str]:
         """Variables that tell Ray not to touch the visibility of the device."""

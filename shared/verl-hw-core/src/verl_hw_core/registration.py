@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 from verl_hw_core import load_report, platform_table, vendors
 from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
 from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.ray_support import hooks
 
 CONTRACT_VERSION = 1
 """Version of the contract between core and vendor wheels: raised when a wheel built before would break."""
@@ -59,6 +60,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     _say_if_too_late(facts)
     vendors.add(vendors.Vendor(facts, platform, engines))
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
+    hooks.install()
     try:
         platform_table.check_platform_variable(package)
     except UnknownPlatformError as error:

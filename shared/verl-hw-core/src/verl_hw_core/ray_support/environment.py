@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""What workers need in their environment reaches them through Ray's runtime environment.
+
+A shell export reaches only a Ray that the same shell starts. Ledger rows ``ppo-environment`` (everything in a job of
+verl's PPO trainers) and ``worker-environment`` (workers, whoever called ``ray.init``).
+"""
+
+import functools
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from verl_hw_core import vendors
+from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.platform import AcceleratorPlatform
+from verl_hw_core.platform_table import PLATFORM_ENVVAR, requested_platform
+
+JOB_ROW = "ppo-environment"
+WORKER_ROW = "worker-environment"
+FORWARDED = ("VERL_USE_EXTERNAL_PLUGINS", "VERL_USE_EXTERNAL_MODULES", "USE_FLAGCX")
+FORWARDED_PREFIX = "VERL_HW_"
+
+logger = logging.getLogger("verl_hw_core")
+
+
+def variables(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that every worker of a job on this vendor's devices gets.
+
+    They are the platform, so that no worker decides otherwise; the vendor's launch variables; and every switch of
+    ours that is set here. A value that the user has set wins over a default. Visibility masks are never among them,
+    since they belong to a node.
+
+    Args:
+        spec: The vendor.
+        environ: Environment of the process that starts the workers.
+    """
+    found = {name: environ.get(name, default) for name, default in spec.launch_env}
+    found[PLATFORM_ENVVAR] = spec.key
+    found.update({name: environ[name] for name in FORWARDED if name in environ})
+    found.update({name: value for name, value in environ.items() if name.startswith(FORWARDED_PREFIX)})
+    return found
+
+
+def for_jobs(own: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Return what takes the place of verl's ``get_ppo_ray_runtime_env``."""
+
+    @functools.wraps(own)
+    def get_ppo_ray_runtime_env(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        runtime_env = own(*args, **kwargs)
+        spec = _our_spec()
+        if spec is None:
+            _say_how_to_choose()
+            return runtime_env
+        # Ray refuses a variable that `ray job submit --runtime-env` has set for the whole job already.
+        given = _job_variables()
+        ours = {name: value for name, value in variables(spec).items() if name not in given}
+        return {**runtime_env, "env_vars": {**runtime_env.get("env_vars", {}), **ours}}
+
+    return get_ppo_ray_runtime_env
+
+
+def for_workers(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what takes the place of verl's ``RayClassWithInitArgs.__call__``."""
+
+    @functools.wraps(own)
+    def create(factory: Any, *args: Any, **kwargs: Any) -> Any:
+        spec = _our_spec()
+        if spec is not None:
+            runtime_env = dict(factory._options.get("runtime_env") or {})
+            runtime_env["env_vars"] = {**variables(spec), **runtime_env.get("env_vars", {})}
+            factory.update_options({"runtime_env": runtime_env})
+        return own(factory, *args, **kwargs)
+
+    return create
+
+
+def _our_spec() -> HardwareSpec | None:
+    from verl.plugin.platform import get_platform
+
+    platform = get_platform()
+    return platform.spec if isinstance(platform, AcceleratorPlatform) else None
+
+
+def _job_variables() -> Mapping[str, str]:
+    """Variables of the runtime environment that this process was submitted with."""
+    from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
+
+    config = json.loads(os.environ.get(RAY_JOB_CONFIG_JSON_ENV_VAR) or "{}")
+    found: Mapping[str, str] = (config.get("runtime_env") or {}).get("env_vars") or {}
+    return found
+
+
+def _say_how_to_choose() -> None:
+    """Warn on a machine without accelerator, the head of a cluster perhaps, that has wheels of ours."""
+    import torch
+
+    keys = [spec.key for spec in vendors.specs()]
+    if keys and not requested_platform() and not torch.cuda.is_available():  # noqa: TID251 - is it NVIDIA's machine?
+        logger.warning(
+            "No accelerator was found on this machine. If the cluster's workers have one, set %s here (%s): it is "
+            "handed to all of them",
+            PLATFORM_ENVVAR,
+            ", ".join(keys),
+        )

@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""A verl worker selects its own device (ledger rows ``worker-device`` and ``ray-accelerator-ids``).
+
+No visibility variable is written: the worker keeps the mask that it was started with and selects by ordinal.
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from verl_hw_core import upstream
+from verl_hw_core.errors import DeviceAssignmentError
+from verl_hw_core.platform import AcceleratorPlatform
+from verl_hw_core.ray_support import assignment, claims
+from verl_hw_core.ray_support import holding as holdings
+from verl_hw_core.ray_support.holding import Holding
+from verl_hw_core.visible_devices import Mask, check_count, read_mask
+
+WORKER_ROW = "worker-device"
+IDS_ROW = "ray-accelerator-ids"
+
+
+@dataclass(frozen=True)
+class WorkerDevices:
+    """The devices of a worker.
+
+    Attributes:
+        resource: Ray's resource name.
+        ordinals: Their ordinals in this process; verl uses the first.
+        cards: Their names in a mask of the node.
+    """
+
+    resource: str
+    ordinals: tuple[int, ...]
+    cards: tuple[str, ...]
+
+
+def replacement(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return what takes the place of verl's ``Worker._setup_env_cuda_visible_devices``."""
+
+    @functools.wraps(own)
+    def set_up(worker: Any) -> None:
+        import ray
+        from verl.plugin.platform import get_platform
+
+        platform = get_platform()
+        if not isinstance(platform, AcceleratorPlatform) or not ray.is_initialized():
+            own(worker)
+            return
+        devices = find(platform)
+        if devices is None:
+            return
+        os.environ["LOCAL_RANK"] = str(devices.ordinals[0])  # as verl's own function; verl reads it right after
+        platform.set_device(devices.ordinals[0])
+        answer_for_this_worker(devices)
+
+    return set_up
+
+
+def find(platform: AcceleratorPlatform) -> WorkerDevices | None:
+    """Return the devices that this Ray actor is to use, None when Ray gave it none.
+
+    Raises:
+        DeviceAssignmentError: The actor's device is not visible to it, or is another bundle's.
+        VisibleDevicesError: The visibility mask is malformed or names a device that is not there.
+    """
+    holding = holdings.of_this_actor(platform.spec.ray_resources)
+    if holding is None:
+        return None
+    mask = read_mask(platform.spec)
+    count = platform.device_count()
+    check_count(mask, count)
+    if holding.slots is None:
+        everything = assignment.cards(mask, range(count))
+        ordinal = everything.index(_node_claims().take(_bundle(holding), everything))
+        return WorkerDevices(holding.resource, (ordinal,), (everything[ordinal],))
+    ordinals = assignment.ordinals(mask, holding, count)
+    found = assignment.cards(mask, ordinals)
+    _claim(holding, mask, found)
+    return WorkerDevices(holding.resource, ordinals, found)
+
+
+def answer_for_this_worker(devices: WorkerDevices) -> None:
+    """Let Ray's ``get_accelerator_ids()`` name the worker's cards in this process.
+
+    verl hands them to the rollout server, which writes them to the visibility variable: so they must be the node's
+    cards, whatever Ray counts. Ray has no such entry at all for a custom resource.
+    """
+    from ray.runtime_context import RuntimeContext
+
+    own = upstream.original(IDS_ROW, RuntimeContext, "get_accelerator_ids")
+
+    @functools.wraps(own)
+    def get_accelerator_ids(context: Any) -> dict[str, list[str]]:
+        return {**own(context), devices.resource: list(devices.cards)}
+
+    upstream.replace(IDS_ROW, RuntimeContext, "get_accelerator_ids", get_accelerator_ids)
+
+
+def _claim(holding: Holding, mask: Mask, found: tuple[str, ...]) -> None:
+    """Refuse a card that another bundle of this node uses; an actor outside placement groups is Ray's business."""
+    if holding.placement_group is None:
+        return
+    for slot, card in zip(holding.slots or (), found, strict=True):
+        place = holding.bundle if holding.bundle is not None else "any"
+        _node_claims().take(f"{holding.placement_group}/{place}/{slot}", (card,))
+
+
+def _bundle(holding: Holding) -> str:
+    """Name of the bundle, which stands for one device."""
+    import ray
+    from ray.util import get_current_placement_group
+
+    group = get_current_placement_group()
+    if holding.bundle is None or group is None:
+        raise DeviceAssignmentError(
+            f"{holding.resource!r} is a plain custom resource of this Ray cluster, so the device of an actor follows "
+            "from its bundle in a placement group, and this actor runs in none. Use verl's worker groups, or let Ray "
+            f"tell the devices apart: {holdings.UNIT_INSTANCE_ENVVAR}={holding.resource} ray start ..."
+        )
+    size = group.bundle_specs[holding.bundle].get(holding.resource)
+    if size != 1:
+        raise DeviceAssignmentError(
+            f"Bundle {holding.bundle} of placement group {holding.placement_group} on node "
+            f"{ray.get_runtime_context().get_node_id()} holds {size} {holding.resource}; with a plain custom resource "
+            f"it must be 1, one device. Or let Ray tell the devices apart: {holdings.UNIT_INSTANCE_ENVVAR}="
+            f"{holding.resource} ray start ..."
+        )
+    return f"{holding.placement_group}/{holding.bundle}"
+
+
+def _node_claims() -> claims.Claims:
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    # By node: Ray's test clusters have several nodes in one session folder.
+    return claims.Claims(holdings.session_folder() / "verl_hw" / f"devices-{node}.json", _exists)
+
+
+def _exists(holder: str) -> bool:
+    """Whether the placement group of a claim has not been removed."""
+    from ray import PlacementGroupID
+    from ray.util.placement_group import PlacementGroup, placement_group_table
+
+    group = placement_group_table(PlacementGroup(PlacementGroupID(bytes.fromhex(holder.partition("/")[0]))))
+    return bool(group.get("state", "REMOVED") != "REMOVED")
