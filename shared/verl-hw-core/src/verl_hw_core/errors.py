@@ -121,3 +121,23 @@ class AcceptanceSettingError(VerlHwError, ValueError):
 
 class NotJudgedError(VerlHwError, ValueError):
     """A run cannot be judged as asked: its reference is no good run, or a stated criterion cannot be decided."""
+
+
+class RolloutConfigError(VerlHwError, ValueError):
+    """The bring-up rollout was configured for something that it cannot do."""
+
+
+class SamplingParameterError(VerlHwError, ValueError):
+    """A request has a sampling parameter that is unknown, or a value that cannot be right."""
+
+
+class RolloutNotReadyError(VerlHwError, RuntimeError):
+    """Generation was asked for while the weights are not there: before the first sync, asleep, or after a failed sync."""
+
+
+class WeightSyncError(VerlHwError, RuntimeError):
+    """The tensors that the trainer sent are not those of the rollout's model."""
+
+
+class GenerationError(VerlHwError, RuntimeError):
+    """A request cannot be answered, or the model's output for it is not finite."""

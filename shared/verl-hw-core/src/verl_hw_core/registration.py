@@ -20,6 +20,7 @@ from verl_hw_core import load_report, platform_table, vendors
 from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
 from verl_hw_core.hardware import HardwareSpec
 from verl_hw_core.ray_support import hooks
+from verl_hw_core.rollout import registry as rollout_registry
 
 CONTRACT_VERSION = 1
 """Version of the contract between core and vendor wheels: raised when a wheel built before would break."""
@@ -61,6 +62,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     vendors.add(vendors.Vendor(facts, platform, engines))
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     hooks.install()
+    rollout_registry.register_when_imported()
     try:
         platform_table.check_platform_variable(package)
     except UnknownPlatformError as error:

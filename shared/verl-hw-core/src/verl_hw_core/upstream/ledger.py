@@ -252,4 +252,13 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/ray-project/ray/issues/66167",
         removal="verl asks the platform for the cards of a worker.",
     ),
+    LedgerRow(
+        id="rollout-table",
+        target="verl.workers.rollout.base:_ROLLOUT_REGISTRY",
+        reason="The only way to add a rollout's trainer side. The dict is replaced by one that has the bring-up rollout "
+        "as well.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/4682",
+        removal="verl has a public registration for rollout adapters, as it has for replicas.",
+    ),
 )

@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling parameters of one request: the names that verl and vLLM use, checked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verl_hw_core.errors import SamplingParameterError
+
+
+@dataclass(frozen=True)
+class SamplingParams:
+    """How one answer is drawn. Names and meanings are vLLM's, which verl passes on.
+
+    Attributes:
+        max_tokens: Longest answer.
+        temperature: 0 takes the most likely token.
+        top_p: Keep the smallest set of most likely tokens whose probability reaches this.
+        top_k: Keep this many tokens; 0 or -1 keeps all.
+        min_p: Keep tokens at least this probable relative to the most likely one.
+        repetition_penalty: Above 1 makes tokens of the prompt and of the answer less likely.
+        stop: Texts that end the answer; the tokens that complete one are part of it.
+        stop_token_ids: Tokens that end the answer, under ignore_eos too.
+        ignore_eos: Go on after the model's end tokens.
+        logprobs: Return the log-probability of each token.
+        seed: Draws depend on this alone; otherwise see :mod:`verl_hw_core.rollout.seeds`.
+    """
+
+    max_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = -1
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    stop: tuple[str, ...] = ()
+    stop_token_ids: frozenset[int] = frozenset()
+    ignore_eos: bool = False
+    logprobs: bool = False
+    seed: int | None = None
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most likely token is taken."""
+        return self.temperature == 0
+
+    @property
+    def filters(self) -> bool:
+        """Whether only a part of the tokens may be drawn."""
+        return not self.greedy and (self.top_p < 1 or self.top_k > 0 or self.min_p > 0)
+
+
+def parse(given: Mapping[str, Any], *, max_tokens: int, room: int, ignore_eos: bool = False) -> SamplingParams:
+    """Read the sampling parameters of a request.
+
+    Args:
+        given: The parameters by name. One that is None counts as not given.
+        max_tokens: Longest answer when the request sets none.
+        room: Tokens that fit behind the prompt; a longer answer is cut to it.
+        ignore_eos: What counts when the request does not say.
+
+    Raises:
+        SamplingParameterError: A name is not supported or a value cannot be right; the text names it.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    _refuse_unknown(values)
+    wanted = values.get("max_tokens", values.get("max_new_tokens", max_tokens))
+    params = SamplingParams(
+        max_tokens=max(1, min(int(wanted), room)),
+        temperature=float(values.get("temperature", 1.0)),
+        top_p=float(values.get("top_p", 1.0)),
+        top_k=int(values.get("top_k", -1)),
+        min_p=float(values.get("min_p", 0.0)),
+        repetition_penalty=float(values.get("repetition_penalty", 1.0)),
+        stop=_texts(values.get("stop", ())),
+        stop_token_ids=frozenset(int(token) for token in values.get("stop_token_ids", ())),
+        ignore_eos=bool(values.get("ignore_eos", ignore_eos)),
+        logprobs=values.get("logprobs", False) is not False,
+        seed=int(values["seed"]) if "seed" in values else None,
+    )
+    _check(params)
+    return params
+
+
+_NAMES = (
+    "max_tokens", "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop",
+    "stop_token_ids", "ignore_eos", "logprobs", "seed", "n",
+)  # fmt: skip
+
+
+def _refuse_unknown(values: Mapping[str, Any]) -> None:
+    unknown = sorted(set(values) - set(_NAMES))
+    if unknown:
+        raise SamplingParameterError(
+            f"sampling parameters {', '.join(unknown)} are not supported by the bring-up rollout; it knows "
+            f"{', '.join(_NAMES)}"
+        )
+    if values.get("n", 1) != 1:
+        raise SamplingParameterError(f"n={values['n']}: send as many requests instead, as verl's agent loop does")
+
+
+def _texts(stop: str | Sequence[str]) -> tuple[str, ...]:
+    return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+def _check(params: SamplingParams) -> None:
+    for fits, text in (
+        (params.temperature >= 0, f"temperature={params.temperature} must not be negative"),
+        (0 < params.top_p <= 1, f"top_p={params.top_p} must be above 0 and at most 1"),
+        (params.top_k >= -1, f"top_k={params.top_k} must be positive, or 0 or -1 for all tokens"),
+        (0 <= params.min_p <= 1, f"min_p={params.min_p} must be between 0 and 1"),
+        (params.repetition_penalty > 0, f"repetition_penalty={params.repetition_penalty} must be positive"),
+        (all(params.stop), "stop holds an empty text"),
+    ):
+        if not fits:
+            raise SamplingParameterError(text)
