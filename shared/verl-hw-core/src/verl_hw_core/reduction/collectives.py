@@ -3,8 +3,7 @@
 """torch.distributed's reductions with AVG done as sum-then-divide for groups that need it (ledger row ``reduce-avg``).
 
 Everything that is not an AVG on the accelerator goes straight to torch. Replaced are the functions in
-``torch.distributed`` and in the module that defines them, by the same object and under the same name, so that
-cloudpickle still sends them by reference: a worker without the replacement gets torch's own.
+``torch.distributed`` and in the module that defines them, by the same object.
 """
 
 import functools
@@ -21,17 +20,27 @@ from verl_hw_core.reduction.originals import NAMES, ROW, original
 _devices: set[str] = set()
 
 
-def install(device_type: str) -> None:
-    """Replace torch.distributed's reductions for tensors of ``device_type``; a second call changes nothing."""
+def install(device_type: str | None = None) -> None:
+    """Replace torch.distributed's reductions for a device; a second call changes nothing.
+
+    Args:
+        device_type: torch device type whose tensors are concerned, None for that of verl's platform.
+    """
     import torch.distributed as dist
     from torch.distributed import distributed_c10d
 
-    _devices.add(device_type)
+    _devices.add(device_type or _device_of_platform())
     for name in NAMES:
         if hasattr(dist, name):
             averaging = _averaging(name, original(name))
             for owner in (dist, distributed_c10d):
                 upstream.replace(ROW, owner, name, averaging)
+
+
+def _device_of_platform() -> str:
+    from verl.plugin.platform import get_platform
+
+    return str(get_platform().device_name)
 
 
 def uninstall() -> None:

@@ -53,19 +53,17 @@ def pageable_where_pinned_fails() -> None:
     else:
         return
     policy = upstream.original("pinned-memory", transformer_impl, "CPUOffloadPolicy")
-    offload = upstream.original("pinned-memory", SynchronizedGroupOffloadHandler, "offload").__func__
     upstream.replace("pinned-memory", transformer_impl, "CPUOffloadPolicy", lambda **_: policy(pin_memory=False))
-    upstream.replace(
-        "pinned-memory",
-        SynchronizedGroupOffloadHandler,
-        "offload",
-        staticmethod(functools.partial(_offload_pageable, offload)),
-    )
+    upstream.replace("pinned-memory", SynchronizedGroupOffloadHandler, "offload", staticmethod(offload_pageable))
 
 
-def _offload_pageable(offload: Any, tensor: Any, pin_memory: bool = False) -> Any:
+def offload_pageable(tensor: Any, pin_memory: bool = False) -> Any:
     """verl's ``offload`` with pageable memory, whatever was asked for."""
-    return offload(tensor, pin_memory=False)
+    from verl.utils.activation_offload import SynchronizedGroupOffloadHandler
+
+    return upstream.original("pinned-memory", SynchronizedGroupOffloadHandler, "offload").__func__(
+        tensor, pin_memory=False
+    )
 
 
 @functools.cache
