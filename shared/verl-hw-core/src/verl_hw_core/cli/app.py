@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from verl_hw_core.cli import check, demo, detect, ledger, patches
+from verl_hw_core.cli import accept, check, demo, detect, ledger, patches
 
 # Plain help and errors: rich help alone would take longer than everything else that --help does.
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.add_typer(demo.app, name="demo")
 app.command("detect")(detect.detect)
 app.command("check")(check.check)
+app.command("accept")(accept.accept)
 app.command("patches")(patches.patches)
 app.command("ledger")(ledger.ledger)
 

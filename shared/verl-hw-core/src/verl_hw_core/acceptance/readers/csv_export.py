@@ -41,7 +41,9 @@ def read(path: Path, builder: RunBuilder) -> None:
             _add_row(builder, row, step_at, metrics, (f"{path}, line {number}", len(names)))
 
 
-def _add_row(builder: RunBuilder, row: list[str], step_at: int, metrics: dict[int, str], where: tuple[str, int]) -> None:
+def _add_row(
+    builder: RunBuilder, row: list[str], step_at: int, metrics: dict[int, str], where: tuple[str, int]
+) -> None:
     line, width = where
     if len(row) != width:
         raise DamagedLogError(f"{line}: wanted {width} fields, found {len(row)}: cut off or damaged. Export it again")
@@ -85,4 +87,6 @@ def _metric(column: str) -> str | None:
     name = column.strip()
     if name.endswith(_NOT_VALUES):
         return None
-    return next((metric for metric in KNOWN if name == metric or name.endswith(tuple(f"{s}{metric}" for s in "- _/"))), None)
+    return next(
+        (metric for metric in KNOWN if name == metric or name.endswith(tuple(f"{s}{metric}" for s in "- _/"))), None
+    )
