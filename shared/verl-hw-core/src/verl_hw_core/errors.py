@@ -139,5 +139,23 @@ class WeightSyncError(VerlHwError, RuntimeError):
     """The tensors that the trainer sent are not those of the rollout's model."""
 
 
+class WeightTransferError(VerlHwError, RuntimeError):
+    """Weights could not be sent to the rollout workers; all ranks of the group raise the same text.
+
+    Attributes:
+        rank: Rank in the weight-sync group that failed, None when unknown.
+        bucket: Number of the bucket, None before the first one.
+        tensor: Name of the tensor, or of the first and last one of the bucket.
+    """
+
+    def __init__(
+        self, message: str, *, rank: int | None = None, bucket: int | None = None, tensor: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.bucket = bucket
+        self.tensor = tensor
+
+
 class GenerationError(VerlHwError, RuntimeError):
     """A request cannot be answered, or the model's output for it is not finite."""

@@ -28,6 +28,7 @@ CONTRACT_VERSION = 1
 MINIMUM_VERL = Version("0.9")  # first release with verl.plugin and its entry-point group
 
 _ENGINE_MODULE = "verl.workers.engine"
+_CHECKPOINT_ENGINE_MODULE = "verl.checkpoint_engine"
 
 
 def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract: int) -> None:
@@ -61,6 +62,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     _say_if_too_late(facts)
     vendors.add(vendors.Vendor(facts, platform, engines))
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
+    wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
     hooks.install()
     rollout_registry.register_when_imported()
     try:
@@ -164,5 +166,22 @@ def _import_engines(key: str, _verl_module: ModuleType) -> None:
             f"importing {vendor.engines}",
             load_report.describe(error),
             f"No {vendor.spec.display_name} training engine is available until this is mended",
+            error,
+        )
+
+
+def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
+    """Register the checkpoint engines of vendor ``key``; runs right after verl has imported its own."""
+    vendor = vendors.get(key)
+    if vendor is None:
+        return
+    try:
+        importlib.import_module("verl_hw_core.weight_sync.registry").register(key)
+    except Exception as error:  # noqa: BLE001 - as above
+        load_report.report(
+            vendor.spec.distribution,
+            "registering its checkpoint engines",
+            load_report.describe(error),
+            "Weights cannot be sent to separate rollout workers until this is mended",
             error,
         )

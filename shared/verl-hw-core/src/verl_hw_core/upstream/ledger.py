@@ -183,4 +183,24 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="verl-hw needs verl 0.9.1 or later.",
         applied_by="verl_hw_core.training.padding:replace_helpers",
     ),
+    LedgerRow(
+        id="weight-sync-group",
+        target="torch.distributed:Backend._plugins",
+        reason="torch makes a process group only inside the default one, which trainer and separate rollout workers do "
+        "not share. The weight sync looks up a vendor's backend in torch's table and makes it as torch does; torch's "
+        "tables are not written.",
+        versions="torch>=2.8",
+        link="https://github.com/pytorch/pytorch/issues/151960",
+        removal="torch makes process groups of third-party backends without a default group.",
+    ),
+    LedgerRow(
+        id="weight-sync-name",
+        target="verl.checkpoint_engine.base:CheckpointEngineRegistry._registry",
+        reason="verl's configurations of separate rollout say backend=nccl for every device, and verl's engine of that "
+        "name needs cupy and NVIDIA. On a chosen vendor's platform the name stands for our engine over the platform's "
+        "collective library.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6425",
+        removal="verl takes the name from the platform.",
+    ),
 )

@@ -1,0 +1,247 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which bytes of which tensor lie where in a bucket, and how that is said on the wire."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeGuard
+
+import torch
+
+from verl_hw_core.weight_sync.settings import ALIGNMENT
+
+_LONGEST_NAME = 4096
+_MOST_DIMENSIONS = 64
+_DTYPES = {str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A tensor, or a range of a tensor that is larger than a bucket, in one bucket.
+
+    Attributes:
+        name: Name of the tensor.
+        dtype: Its dtype, as ``"bfloat16"``.
+        shape: Shape of the whole tensor.
+        start: First byte of the range, counted in the tensor.
+        size: Bytes of the range.
+        offset: Where it begins in the bucket.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    size: int
+    offset: int
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The dtype itself."""
+        return _DTYPES[self.dtype]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole tensor."""
+        return int(prod(self.shape) * self.torch_dtype.itemsize)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the whole tensor."""
+        return self.size == self.nbytes
+
+
+class MalformedBucketError(Exception):
+    """What a peer said of a bucket cannot be right."""
+
+    def __init__(self, reason: str, tensor: str | None = None) -> None:
+        super().__init__(reason)
+        self.tensor = tensor
+
+
+@dataclass
+class Bucket:
+    """What one bucket holds.
+
+    Attributes:
+        number: Counted from 0 in an update.
+        pieces: In the order of the bytes.
+        used: Bytes in use.
+        last: Whether the update ends with it.
+    """
+
+    number: int
+    pieces: list[Piece]
+    used: int = 0
+    last: bool = False
+
+    @property
+    def tensors(self) -> str | None:
+        """Name of its tensor, or of the first and last one."""
+        if not self.pieces:
+            return None
+        first, last = self.pieces[0].name, self.pieces[-1].name
+        return first if first == last else f"{first} ... {last}"
+
+    def as_message(self) -> dict[str, Any]:
+        """Return the JSON object that says it."""
+        pieces = [[one.name, one.dtype, one.shape, one.start, one.size, one.offset] for one in self.pieces]
+        return {"bucket": self.number, "used": self.used, "last": self.last, "pieces": pieces}
+
+    @classmethod
+    def from_message(cls, message: dict[str, Any], number: int, bucket_size: int) -> "Bucket":
+        """Read and check what :meth:`as_message` wrote.
+
+        Args:
+            message: The message.
+            number: The bucket that is due.
+            bucket_size: Bytes of a bucket.
+
+        Raises:
+            MalformedBucketError: It is another bucket, or what it says cannot be right.
+        """
+        if message.get("bucket") != number or type(message.get("last")) is not bool:
+            raise MalformedBucketError(
+                f"bucket {number} was due, the sender announced {str(message.get('bucket'))[:40]}"
+            )
+        used, pieces = message.get("used"), message.get("pieces")
+        if not _is_count(used) or used > bucket_size or not isinstance(pieces, list):
+            raise MalformedBucketError(f"it uses {str(used)[:40]} bytes of {bucket_size}")
+        bucket, end = cls(number, [], used, message["last"]), 0
+        for fields in pieces:
+            piece = _read_piece(fields)
+            if piece.offset % ALIGNMENT or piece.offset < end or piece.offset + piece.size > used:
+                raise MalformedBucketError(
+                    f"{piece.size} bytes at {piece.offset} do not fit after {end} of {used}", piece.name
+                )
+            end = piece.offset + piece.size
+            bucket.pieces.append(piece)
+        return bucket
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return type(value) is int and value >= 0
+
+
+def _read_piece(fields: Any) -> Piece:
+    if not isinstance(fields, list) or len(fields) != 6:
+        raise MalformedBucketError("a piece needs six fields")
+    name, dtype, shape, start, size, offset = fields
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        raise MalformedBucketError("a tensor's name is not a short string")
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
+        raise MalformedBucketError(f"torch {torch.__version__} has no dtype {str(dtype)[:40]!r}", name)
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS or not all(_is_count(one) for one in shape):
+        raise MalformedBucketError(f"{str(shape)[:80]} is no shape", name)
+    if not all(_is_count(one) for one in (start, size, offset)):
+        raise MalformedBucketError("start, size and offset must be counts", name)
+    piece = Piece(name, dtype, tuple(shape), start, size, offset)
+    if start + size > piece.nbytes or start % piece.torch_dtype.itemsize or size % piece.torch_dtype.itemsize:
+        raise MalformedBucketError(f"bytes {start} to {start + size} are not in a tensor of {piece.nbytes}", name)
+    return piece
+
+
+class Planner:
+    """Gives each tensor its place. Sender and relays plan alike, so that they come to the same buckets.
+
+    A tensor that fits a bucket is never split; a larger one fills buckets of its own, and its rest shares the last one.
+    """
+
+    def __init__(self, bucket_size: int) -> None:
+        self._size = bucket_size
+        self.current = Bucket(0, [])
+
+    def place(self, name: str, tensor: torch.Tensor) -> Iterator[Piece | None]:
+        """Yield the pieces of a tensor; None stands for "the bucket is full: call :meth:`begin_next` now"."""
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        shape, nbytes = tuple(tensor.shape), tensor.numel() * tensor.dtype.itemsize
+        longest = self._size - self._size % tensor.dtype.itemsize
+        start = 0
+        while True:
+            size = min(nbytes - start, longest)
+            offset = -(-self.current.used // ALIGNMENT) * ALIGNMENT
+            if self.current.pieces and offset + size > self._size:
+                yield None
+                offset = 0
+            piece = Piece(name, dtype, shape, start, size, offset)
+            self.current.pieces.append(piece)
+            self.current.used = offset + size
+            yield piece
+            start += size
+            if start >= nbytes:
+                return
+
+    def begin_next(self) -> None:
+        """Begin the next bucket."""
+        self.current = Bucket(self.current.number + 1, [])
+
+
+class Rebuilder:
+    """Turns the pieces back into tensors, in order.
+
+    Args:
+        device: Where a tensor larger than a bucket is put together.
+        known: Shapes of an earlier update: the same name must come with the same shape.
+    """
+
+    def __init__(self, device: torch.device, known: dict[str, tuple[int, ...]]) -> None:
+        self._device = device
+        self._known = known
+        self._open: tuple[Piece, torch.Tensor] | None = None
+        self._done = 0
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.nbytes = 0
+
+    def check(self, bucket: Bucket) -> None:
+        """Refuse a bucket with a tensor of another shape than in the last update, before its bytes are awaited.
+
+        Raises:
+            MalformedBucketError: There is one; the text holds both shapes.
+        """
+        for piece in bucket.pieces:
+            known = self._known.get(piece.name, piece.shape)
+            if known != piece.shape:
+                raise MalformedBucketError(
+                    f"its shape is {list(piece.shape)}, in the last update it was {list(known)}", piece.name
+                )
+
+    def add(self, piece: Piece, content: torch.Tensor) -> torch.Tensor | None:
+        """Take a piece's bytes and return the tensor if it is complete.
+
+        Args:
+            piece: What it is.
+            content: Its bytes, uint8 of shape ``[piece.size]``. A whole tensor is returned as a view of them.
+
+        Raises:
+            MalformedBucketError: The pieces of a split tensor do not follow each other.
+        """
+        self.nbytes += piece.size
+        if self._open is None and piece.is_whole:
+            self.shapes[piece.name] = piece.shape
+            return content.view(piece.torch_dtype).view(piece.shape)
+        if self._open is None:
+            whole = torch.empty(piece.shape, dtype=piece.torch_dtype, device=self._device)
+            self._open, self._done = (piece, whole), 0
+        first, whole = self._open
+        if (piece.name, piece.dtype, piece.shape, piece.start) != (first.name, first.dtype, first.shape, self._done):
+            raise MalformedBucketError(
+                f"{first.name} was cut off after {self._done} of {first.nbytes} bytes", first.name
+            )
+        whole.view(-1).view(torch.uint8)[piece.start : piece.start + piece.size] = content
+        self._done += piece.size
+        if self._done < piece.nbytes:
+            return None
+        self._open = None
+        self.shapes[piece.name] = piece.shape
+        return whole
+
+    def finish(self) -> None:
+        """Check that no tensor is left open.
+
+        Raises:
+            MalformedBucketError: One is.
+        """
+        if self._open is not None:
+            first, _ = self._open
+            raise MalformedBucketError(f"the update ended after {self._done} of its {first.nbytes} bytes", first.name)

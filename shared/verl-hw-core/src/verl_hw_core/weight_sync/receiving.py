@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The rollout's side of an update."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import torch
+
+from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
+from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError, Rebuilder
+from verl_hw_core.weight_sync.sending import checksum
+from verl_hw_core.weight_sync.session import Session
+
+
+class Receiver:
+    """A rollout rank in one update: while the consumer loads one bucket, the next one comes in.
+
+    Args:
+        session: The group.
+        step: The step that this side was told, None when unknown.
+        known: Shapes of the last update.
+    """
+
+    def __init__(self, session: Session, step: int | None, known: dict[str, tuple[int, ...]]) -> None:
+        self._session = session
+        self._step = step
+        self._rebuilder = Rebuilder(session.place.device, known)
+        self._buffers = [session.place.bucket(session.settings.bucket_size) for _ in range(2)]
+        self._tensors = 0
+        self._end: dict[str, Any] = {}
+        self._pending: Future[Bucket] = self._begin(0)
+        self.bucket = 0
+        self.last_name: str | None = None
+
+    async def next_bucket(self) -> Bucket:
+        """Wait for the bucket that is due and begin to take the next one.
+
+        Raises:
+            FailureFoundError: Some rank failed, or what came is not what was announced.
+        """
+        bucket: Bucket = await self._session.wait(self._pending, self.bucket, self.last_name)
+        if not bucket.last:
+            self._pending = self._begin(bucket.number + 1)
+        return bucket
+
+    def tensors(self, bucket: Bucket) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield the tensors that are complete with this bucket, valid until the next :meth:`next_bucket` returns.
+
+        Raises:
+            FailureFoundError: A tensor was torn.
+        """
+        buffer = self._buffers[bucket.number % 2]
+        for piece in bucket.pieces:
+            try:
+                tensor = self._rebuilder.add(piece, buffer[piece.offset : piece.offset + piece.size])
+            except MalformedBucketError as error:
+                raise FailureFoundError(self._failure(str(error), bucket.number, error.tensor)) from error
+            if tensor is not None:
+                self._tensors += 1
+                self.last_name = piece.name
+                yield piece.name, tensor
+        # What the consumer still copies from this bucket must be done before it is written again.
+        self._session.place.synchronize()
+        self.bucket = bucket.number + 1
+
+    async def finish(self, last: Bucket) -> dict[str, tuple[int, ...]]:
+        """Check the whole and wait until every rank has it.
+
+        Returns:
+            Shapes by name, for the next update.
+
+        Raises:
+            FailureFoundError: Something is missing, or some rank failed.
+        """
+        try:
+            self._rebuilder.finish()
+        except MalformedBucketError as error:
+            raise FailureFoundError(self._failure(str(error), last.number, error.tensor)) from error
+        found = {"tensors": self._tensors, "bytes": self._rebuilder.nbytes}
+        if found != self._end:
+            reason = f"the update is torn: the sender sent {self._end}, {found} came"
+            raise FailureFoundError(self._failure(reason, last.number, last.tensors))
+        spoke = self._session.spoke
+        await self._session.wait_for(lambda: spoke.next() is not None, last.number, last.tensors)
+        return self._rebuilder.shapes
+
+    def _begin(self, number: int) -> "Future[Bucket]":
+        return self._session.broadcaster.thread.submit(partial(self._take, number, self._buffers[number % 2]))
+
+    def _take(self, number: int, buffer: torch.Tensor) -> Bucket:
+        """Take one bucket; in the transfer thread."""
+        spoke = self._session.spoke
+        spoke.tell({"at": number})
+        message = spoke.await_next(number)
+        try:
+            bucket = Bucket.from_message(message, number, self._session.settings.bucket_size)
+            self._rebuilder.check(bucket)
+        except MalformedBucketError as error:
+            raise FailureFoundError(self._failure(str(error), number, error.tensor)) from error
+        self._check_step(message, bucket)
+        if bucket.used:
+            self._session.broadcaster.broadcast(buffer[: bucket.used])
+        self._check_content(message, bucket, buffer)
+        if bucket.last:
+            self._end = {name: message.get(name) for name in ("tensors", "bytes")}
+        spoke.tell({"taken": number})
+        return bucket
+
+    def _check_step(self, message: dict[str, Any], bucket: Bucket) -> None:
+        step = message.get("step")
+        if None not in (step, self._step) and step != self._step:
+            reason = f"the sender sends step {step}, this rank expects step {self._step}"
+            raise FailureFoundError(self._failure(reason, bucket.number, bucket.tensors))
+
+    def _check_content(self, message: dict[str, Any], bucket: Bucket, buffer: torch.Tensor) -> None:
+        if not self._session.settings.checksum:
+            return
+        found = checksum(buffer[: bucket.used])
+        if found != message.get("crc32"):
+            reason = f"its CRC-32 is {found:08x}, the sender's {message.get('crc32')}: the bytes differ"
+            raise FailureFoundError(self._failure(reason, bucket.number, bucket.tensors))
+
+    def _failure(self, reason: str, bucket: int, tensor: str | None) -> Failure:
+        return Failure(reason, self._session.me.rank, bucket, tensor)

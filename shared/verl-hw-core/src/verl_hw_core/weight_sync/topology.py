@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who takes part: what each worker says in ``prepare``, and the ranks that the driver gives out."""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where rank 0 listens.
+
+    Attributes:
+        host: Address of its node.
+        port: TCP port.
+        token: Secret that joining ranks must know; travels through Ray only.
+    """
+
+    host: str
+    port: int
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WorkerMetadata:
+    """What a worker says of itself before an update.
+
+    Attributes:
+        node: Its node: relays are taken from the sender's.
+        who: Process and node, for messages.
+        group: Id of the process group that it has open and sound, None when it has none.
+        rank: Its rank there.
+        world_size: That group's size.
+        endpoint: Where it listens; the sender only.
+        multi_sender: Whether the sender wants relays.
+    """
+
+    node: str
+    who: str
+    group: str | None = None
+    rank: int | None = None
+    world_size: int | None = None
+    endpoint: Endpoint | None = None
+    multi_sender: bool = False
+
+
+def build(
+    trainers: int, rollouts: int, metadata: list[WorkerMetadata]
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Give out ranks: the sender 0, then relays, then rollout workers; trainer ranks that only drain get -1.
+
+    A group that all of them have open, with these ranks, is used again; else all build a new one.
+
+    Args:
+        trainers: Workers of the trainer; the first one sends.
+        rollouts: Workers of all rollout replicas.
+        metadata: What each of them said, trainers first.
+
+    Raises:
+        ValueError: The numbers do not fit, or the first trainer worker does not listen.
+    """
+    if trainers < 1 or len(metadata) != trainers + rollouts:
+        raise ValueError(f"{trainers} trainer and {rollouts} rollout workers, but metadata of {len(metadata)}")
+    sender = metadata[0]
+    if sender.endpoint is None:
+        raise ValueError("the first trainer worker must be the sender: its engine was not built with is_master=True")
+    ranks = _trainer_ranks(metadata[:trainers], sender)
+    senders = sum(rank >= 0 for rank in ranks)
+    world_size = senders + rollouts
+    ranks += range(senders, world_size)
+    members = [(rank, one) for rank, one in zip(ranks, metadata, strict=True) if rank >= 0]
+    common = {
+        "world_size": world_size,
+        "senders": senders,
+        "group": _group_to_keep(members, world_size) or secrets.token_hex(8),
+        "endpoint": sender.endpoint,
+        "roster": [_describe(rank, one, senders) for rank, one in members],
+    }
+    trainer = {"rank": ranks[:trainers]} | {name: [value] * trainers for name, value in common.items()}
+    rollout = {"rank": ranks[trainers:]} | {name: [value] * rollouts for name, value in common.items()}
+    return trainer, rollout
+
+
+def _trainer_ranks(trainers: list[WorkerMetadata], sender: WorkerMetadata) -> list[int]:
+    ranks, following = [0], 1
+    for one in trainers[1:]:
+        relays = sender.multi_sender and one.node == sender.node
+        ranks.append(following if relays else -1)
+        following += relays
+    return ranks
+
+
+def _group_to_keep(members: list[tuple[int, WorkerMetadata]], world_size: int) -> str | None:
+    wanted = members[0][1].group
+    same = all(one.group == wanted and one.rank == rank and one.world_size == world_size for rank, one in members)
+    return wanted if same else None
+
+
+def _describe(rank: int, one: WorkerMetadata, senders: int) -> str:
+    role = "sender" if rank == 0 else "relay" if rank < senders else f"rollout worker {rank - senders}"
+    return f"{role}, {one.who}"
