@@ -184,6 +184,92 @@ LEDGER: tuple[LedgerRow, ...] = (
         applied_by="verl_hw_core.training.padding:replace_helpers",
     ),
     LedgerRow(
+        id="worker-device",
+        target="verl.single_controller.base.worker:Worker._setup_env_cuda_visible_devices",
+        reason="It selects a device only under NOSET variables of a fixed list, and takes Ray's id for an ordinal: on "
+        "a chip that Ray does not know, or knows by another variable, all workers would use device 0.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/7507",
+        removal="verl asks the platform for the worker's device.",
+    ),
+    LedgerRow(
+        id="resource-pools",
+        target="verl.single_controller.ray.base:RayResourcePool.get_placement_groups",
+        reason="A placement group that the cluster cannot place is waited for without end; the cluster is looked at "
+        "first.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6741",
+        removal="verl checks each pool against the cluster's resources by the platform's resource name.",
+    ),
+    LedgerRow(
+        id="resource-check",
+        target="verl.single_controller.ray.base:ResourcePoolManager._check_resource_available",
+        reason="It counts the resources GPU and NPU and no other.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6403",
+        removal="verl counts the platform's resource name.",
+    ),
+    LedgerRow(
+        id="worker-environment",
+        target="verl.single_controller.ray.base:RayClassWithInitArgs.__call__",
+        reason="The platform, the vendor's launch variables and our switches must reach workers whoever called "
+        "ray.init; a shell export reaches only a Ray that the same shell starts.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6607",
+        removal="verl asks the platform for the environment of its workers.",
+    ),
+    LedgerRow(
+        id="ppo-environment",
+        target="verl.trainer.constants_ppo:get_ppo_ray_runtime_env",
+        reason="The same for every actor of the PPO trainers, those without a device included.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/6607",
+        removal="verl asks the platform for the environment of a job.",
+    ),
+    LedgerRow(
+        id="ray-worker",
+        target="ray._private.worker:global_worker",
+        reason="Read only: the bundle that an actor runs in, the units of a resource without accelerator manager, and "
+        "Ray's session folder are in no public interface.",
+        versions="ray>=2.41,<2.61",
+        link="https://github.com/ray-project/ray/issues/40880",
+        removal="Ray's runtime context names bundle and units.",
+    ),
+    LedgerRow(
+        id="ray-accelerator-manager",
+        target="ray._private.accelerators:get_accelerator_manager_for_resource",
+        reason="Read only: which visibility variable Ray reads and writes for a resource.",
+        versions="ray>=2.41,<2.61",
+        link="https://github.com/ray-project/ray/issues/66167",
+        removal="Ray says so in a public interface.",
+    ),
+    LedgerRow(
+        id="ray-free-resources",
+        target="ray._private.state:available_resources_per_node",
+        reason="Read only, as verl does: what is free on each node.",
+        versions="ray>=2.41,<2.61",
+        link="https://github.com/ray-project/ray/issues/40880",
+        removal="Ray says so in a public interface.",
+    ),
+    LedgerRow(
+        id="ray-accelerator-ids",
+        target="ray.runtime_context:RuntimeContext.get_accelerator_ids",
+        reason="verl's rollouts write a worker's ids to the visibility variable of their server, but Ray counts within "
+        "the node's mask and has no entry for a custom resource. Replaced in verl workers only: the node's cards.",
+        versions="ray>=2.41,<2.61",
+        link="https://github.com/ray-project/ray/issues/66167",
+        removal="verl asks the platform for the cards of a worker.",
+    ),
+    LedgerRow(
+        id="rollout-table",
+        target="verl.workers.rollout.base:_ROLLOUT_REGISTRY",
+        reason="The only way to add a rollout's trainer side. The dict is replaced by one that has the bring-up rollout "
+        "as well.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/4682",
+        removal="verl has a public registration for rollout adapters, as it has for replicas.",
+    ),
+    LedgerRow(
         id="weight-sync-group",
         target="torch.distributed:Backend._plugins",
         reason="torch makes a process group only inside the default one, which trainer and separate rollout workers do "
