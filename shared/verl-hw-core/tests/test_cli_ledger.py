@@ -8,9 +8,9 @@ from importlib import metadata
 
 from typer.testing import CliRunner
 
-from verl_hw_core.cli import ledger
 from verl_hw_core.cli.app import app
 from verl_hw_core.upstream import LEDGER
+from verl_hw_core.upstream.installed_state import state
 
 
 def test_every_row_is_shown():
@@ -30,10 +30,10 @@ def test_json_holds_the_rows_and_the_installed_versions():
 def test_a_version_that_nobody_tried_is_said(monkeypatch):
     row = replace(LEDGER[0], versions="verl>=0.9,<0.11")
     monkeypatch.setattr(metadata, "version", lambda name: "0.12.0")
-    assert ledger.state(row) == "verl 0.12.0: not tried, the row was read in verl>=0.9,<0.11"
+    assert state(row) == "verl 0.12.0: not tried, the row was read in verl>=0.9,<0.11"
 
 
 def test_a_vendors_build_counts_as_its_version(monkeypatch):
     row = replace(LEDGER[0], versions="torch>=2.8")
     monkeypatch.setattr(metadata, "version", lambda name: "2.8.0+mlu1.29")
-    assert ledger.state(row) == "torch 2.8.0+mlu1.29"
+    assert state(row) == "torch 2.8.0+mlu1.29"

@@ -6,6 +6,7 @@ Importing a wheel's package registers it with verl, which costs about ten second
 so that file alone is loaded here, under a private name.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from verl_hw_core.errors import InvalidSpecError, UnknownVendorError
 from verl_hw_core.hardware import HardwareSpec
 
 PLUGIN_GROUP = "verl.plugins"
+PLUGINS_ENVVAR = "VERL_USE_EXTERNAL_PLUGINS"
 CORE_DISTRIBUTION = "verl-hw-core"
 
 
@@ -88,6 +90,12 @@ def find_wheel(vendor: str, wheels: Iterable[InstalledWheel]) -> InstalledWheel:
             _ = wheel.facts  # a broken wheel is of no use to whoever asks for it by name
             return wheel
     raise UnknownVendorError(_unknown(wanted, wheels))
+
+
+def is_loaded(entry_point: str) -> bool:
+    """Whether verl would load the entry point of this name; reads ``VERL_USE_EXTERNAL_PLUGINS`` as verl does."""
+    allowed = os.environ.get(PLUGINS_ENVVAR, "auto").strip().lower()
+    return allowed == "auto" or (allowed != "none" and entry_point in {name.strip() for name in allowed.split(",")})
 
 
 def _unknown(wanted: str, wheels: tuple[InstalledWheel, ...]) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from verl_hw_core.cli import accept, check, demo, detect, ledger, patches
+from verl_hw_core.cli import accept, check, demo, detect, doctor, env, ledger, patches
 
 # Plain help and errors: rich help alone would take longer than everything else that --help does.
 app = typer.Typer(
@@ -17,6 +17,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(demo.app, name="demo")
+app.command("env")(env.env)
+app.command("doctor")(doctor.doctor)
 app.command("detect")(detect.detect)
 app.command("check")(check.check)
 app.command("accept")(accept.accept)

@@ -10,10 +10,9 @@ from importlib.util import find_spec
 
 from verl_hw_core.detection import Survey, Verdict, survey
 from verl_hw_core.hardware import HardwareSpec
-from verl_hw_core.installed import InstalledWheel
+from verl_hw_core.installed import PLUGINS_ENVVAR, InstalledWheel, is_loaded
 from verl_hw_core.platform_table import PLATFORM_ENVVAR, requested_platform
 
-PLUGINS_ENVVAR = "VERL_USE_EXTERNAL_PLUGINS"
 SIM_ENVVAR = "VERL_HW_SIM"
 PROBE_ROOT_ENVVAR = "VERL_HW_PROBE_ROOT"
 _SHOWN = (PLATFORM_ENVVAR, PLUGINS_ENVVAR, SIM_ENVVAR, PROBE_ROOT_ENVVAR)
@@ -39,7 +38,7 @@ def relevant_variables() -> dict[str, str]:
 
 def choose(wheels: Sequence[InstalledWheel]) -> Choice:
     """Say which of the installed vendors verl would use in a process started from here."""
-    specs = [wheel.spec for wheel in wheels if wheel.spec is not None and _is_loaded(wheel)]
+    specs = [wheel.spec for wheel in wheels if wheel.spec is not None and is_loaded(wheel.name)]
     if requested_platform():
         return _named(requested_platform(), specs)
     if not specs:
@@ -83,12 +82,6 @@ def _found(result: Survey, specs: Sequence[HardwareSpec]) -> Choice:
     if unknown:
         return Choice(None, f"none is present for certain. Set {PLATFORM_ENVVAR} if you have {' or '.join(unknown)}")
     return Choice(None, "no hardware of theirs was found, so verl goes on to its own platforms")
-
-
-def _is_loaded(wheel: InstalledWheel) -> bool:
-    """Whether verl would load this wheel's entry point; reads the variable as verl does."""
-    allowed = os.environ.get(PLUGINS_ENVVAR, "auto").strip().lower()
-    return allowed == "auto" or wheel.name in {name.strip() for name in allowed.split(",")}
 
 
 def _setting(variable: str) -> str:

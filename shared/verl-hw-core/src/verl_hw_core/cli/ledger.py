@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``verl-hw ledger``: where verl-hw changes, or reaches into, verl and torch, and whether it fits what is installed."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from verl_hw_core.cli.outcome import reported
-
-if TYPE_CHECKING:
-    from verl_hw_core.upstream import LedgerRow
 
 SCHEMA = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
@@ -29,6 +26,7 @@ def ledger(
             from dataclasses import asdict
 
             from verl_hw_core.upstream import LEDGER
+            from verl_hw_core.upstream.installed_state import state
 
             rows = [{**asdict(row), "installed": state(row)} for row in LEDGER]
             typer.echo(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
@@ -36,27 +34,12 @@ def ledger(
             _show()
 
 
-def state(row: "LedgerRow") -> str:
-    """Say whether the installed version is one that the row was read in."""
-    from importlib import metadata
-
-    from packaging.requirements import Requirement
-
-    requirement = Requirement(row.versions)
-    try:
-        version = metadata.version(requirement.name)
-    except metadata.PackageNotFoundError:
-        return f"{requirement.name} is not installed"
-    # A vendor's build carries a local part (2.9.1+mlu1.29), and its pre-releases count as the version they lead to.
-    known = requirement.specifier.contains(version.partition("+")[0], prereleases=True)
-    return f"{requirement.name} {version}" + ("" if known else f": not tried, the row was read in {row.versions}")
-
-
 def _show() -> None:
     from rich.console import Console
     from rich.table import Table
 
     from verl_hw_core.upstream import LEDGER
+    from verl_hw_core.upstream.installed_state import state
 
     table = Table(box=None, pad_edge=False)
     for heading in ("row", "target", "why", "until", "installed"):

@@ -17,7 +17,15 @@ _MAX_VERSION_FILE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class _TorchFacts:
+class TorchFacts:
+    """A torch build.
+
+    Attributes:
+        version: Its version.
+        source: Where that is from, for people.
+        attributes: The constants of its ``version.py``.
+    """
+
     version: str
     source: str
     attributes: Mapping[str, object] = field(default_factory=dict)
@@ -32,7 +40,7 @@ def torch_build(traces: Traces) -> Evidence | None:
     tag, attribute = traces.torch_version_tag, traces.torch_version_attribute
     if tag is None and attribute is None:
         return None
-    facts = _from_imported_torch(attribute) or _from_installed_torch()
+    facts = _from_imported_torch(attribute) or installed_build()
     if facts is None:
         found = look_up("torch")
         if found.spec is None and not found.problems:
@@ -60,7 +68,7 @@ def runtime(device_name: str) -> Evidence | None:
     return Evidence("runtime", Verdict.PRESENT, f"the imported torch has the extension device {device_name!r}")
 
 
-def _mark(facts: _TorchFacts, tag: str | None, attribute: str | None) -> str | None:
+def _mark(facts: TorchFacts, tag: str | None, attribute: str | None) -> str | None:
     if tag is not None:
         if tag.lower() in facts.version.lower():
             return f"torch {facts.version} ({facts.source}) is a {tag!r} build"
@@ -78,7 +86,7 @@ def _imported_names() -> Mapping[str, object]:
     return getattr(sys.modules.get("torch"), "__dict__", {})
 
 
-def _from_imported_torch(attribute: str | None) -> _TorchFacts | None:
+def _from_imported_torch(attribute: str | None) -> TorchFacts | None:
     names = _imported_names()
     version = names.get("__version__")
     if not isinstance(version, str):
@@ -86,7 +94,7 @@ def _from_imported_torch(attribute: str | None) -> _TorchFacts | None:
     attributes = dict(getattr(names.get("version"), "__dict__", {}))
     if attribute is not None and not attributes.get(attribute) and _is_compiled(names.get(attribute)):
         attributes[attribute] = "compiled in"
-    return _TorchFacts(str(version), "imported", attributes)
+    return TorchFacts(str(version), "imported", attributes)
 
 
 def _is_compiled(namespace: object) -> bool:
@@ -95,7 +103,8 @@ def _is_compiled(namespace: object) -> bool:
     return bool(ask()) if callable(ask) else False
 
 
-def _from_installed_torch() -> _TorchFacts | None:
+def installed_build() -> TorchFacts | None:
+    """Read the installed torch's build from its files; None when there is none, or none that can be read."""
     spec = look_up("torch").spec
     if spec is None:
         return None
@@ -103,7 +112,7 @@ def _from_installed_torch() -> _TorchFacts | None:
     version = attributes.get("__version__") or _distribution_version()
     if not isinstance(version, str):
         return None
-    return _TorchFacts(version, "installed, not imported", attributes)
+    return TorchFacts(version, "installed, not imported", attributes)
 
 
 def _read_version_file(spec: ModuleSpec) -> dict[str, object]:

@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m verl_hw_core.doctor.programs.foreign_group FOLDER DEADLINE TASK GROUP VENDOR``: another package's checks.
+
+TASK is ``list`` or ``run``; VENDOR the platform key that ``--vendor`` named, or ``-``.
+"""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from verl_hw_core.doctor.facts import Facts
+from verl_hw_core.doctor.registry import Check, foreign_groups, load_group
+from verl_hw_core.doctor.stages import Stages
+
+
+def main(folder: Path, deadline: float, task: str, group: str, vendor: str) -> None:
+    """Load the group; list its checks, or run each as a stage of its own."""
+    stages = Stages(folder, deadline)
+    loaded: list[Check] = []
+
+    def load() -> list[dict[str, Any]]:
+        loaded.extend(load_group(foreign_groups()[group]))
+        return [_described(check) for check in loaded]
+
+    if stages.attempt("load", load) and task == "run":
+        facts = Facts(asked=None if vendor == "-" else vendor)
+        for check in loaded:
+            if _applies(check, facts):
+                stages.attempt(check.id, lambda check=check: asdict(check.run(facts)))  # type: ignore[misc]
+
+
+def _applies(check: Check, facts: Facts) -> bool:
+    return not check.vendors or (facts.vendor is not None and facts.vendor.key in check.vendors)
+
+
+def _described(check: Check) -> dict[str, Any]:
+    return {"id": check.id, "title": check.title, "why": check.why, "doc": check.doc, "vendors": check.vendors}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:6])

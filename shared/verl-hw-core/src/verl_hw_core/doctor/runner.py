@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Examine this machine: start what the chosen checks need, all at the same time, then judge."""
+
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verl_hw_core.conformance.results import Status
+from verl_hw_core.doctor import foreign
+from verl_hw_core.doctor.child import run_child
+from verl_hw_core.doctor.facts import Facts
+from verl_hw_core.doctor.followers import Followers
+from verl_hw_core.doctor.model import Finding, Report, Result, crash
+from verl_hw_core.doctor.programs.plugins import PREFIX
+from verl_hw_core.doctor.ray_address import cluster_to_ask
+from verl_hw_core.doctor.registry import FULL, RAY, VERL, Check, builtin_checks, foreign_groups
+from verl_hw_core.doctor.stages import ChildReport
+from verl_hw_core.errors import CheckDefinitionError, VerlHwError
+
+DEFAULT_DEADLINE = 120.0
+# A cluster that is up answers at once; one that is gone must not hold the doctor.
+_RAY_DEADLINE = 20.0
+# The first start of a simulated device may compile it.
+_SIMULATOR_DEADLINE = 900.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What to examine.
+
+    Attributes:
+        vendor: Platform key or alias to judge, or None for the one that verl would use.
+        only: Ids of checks, or their groups; empty for all.
+        deadline: Seconds that a step of a child process may take.
+    """
+
+    vendor: str | None = None
+    only: tuple[str, ...] = ()
+    deadline: float = DEFAULT_DEADLINE
+
+
+def examine(settings: Settings | None = None) -> Report:
+    """Run the checks on this machine. Neither torch nor verl nor a vendor's package is imported in this process.
+
+    Raises:
+        UnknownVendorError: No installed wheel provides the vendor.
+        CheckDefinitionError: No check has such a name.
+        ProbeRootError: ``VERL_HW_PROBE_ROOT`` is not a directory.
+    """
+    settings = settings or Settings()
+    started = time.monotonic()
+    facts = Facts(asked=settings.vendor)
+    checks = _selected(builtin_checks(), settings.only)
+    groups = [name for name in foreign_groups() if _wants_group(name, settings.only)]
+    if not checks and not groups:
+        raise CheckDefinitionError(f"no check is called {settings.only[0]!r}: verl-hw doctor --list shows all")
+    _ = facts.vendor  # a vendor that nobody knows is said before anything is started
+    others = _look(facts, checks, groups, settings)
+    results = [_judge(check, facts) for check in checks] + _selected_results(others, settings.only)
+    if not results:
+        raise CheckDefinitionError(f"no check is called {settings.only[0]!r}: verl-hw doctor --list shows all")
+    return Report(
+        vendor=facts.vendor.key if facts.vendor is not None else None,
+        summary=_summary(facts),
+        results=tuple(results),
+        seconds=time.monotonic() - started,
+    )
+
+
+def list_checks(settings: Settings) -> list[Result]:
+    """Return the checks that ``settings`` select, run none; other packages' modules are loaded in child processes."""
+    ours = [_result(check, Finding(status=Status.SKIP, observed="listed only")) for check in builtin_checks()]
+    with Followers() as followers:
+        others = [
+            followers.start(
+                lambda name=name: foreign.run_group(name, "-", settings.deadline, followers.stop, foreign.LIST)
+            )  # type: ignore[misc]
+            for name in foreign_groups()
+            if _wants_group(name, settings.only)
+        ]
+        found = [*ours, *(result for other in others for result in other.result())]
+    return _selected_results(found, settings.only)
+
+
+def load_verl(facts: Facts, *, full: bool, deadline: float, stop: threading.Event) -> ChildReport:
+    """Load verl's plugins in a child process; with ``full``, or where a plugin needs it, verl itself too."""
+    if facts.simulated:
+        deadline = max(deadline, _SIMULATOR_DEADLINE)
+    vendor = facts.vendor.key if facts.vendor is not None and facts.present else "-"
+
+    def run(depth: str) -> ChildReport:
+        return run_child("verl_load", [depth, vendor], deadline=deadline, stop=stop)
+
+    if full or facts.environ.get("VERL_USE_EXTERNAL_MODULES"):
+        return run(FULL)
+    report = run("plugins")
+    # A plugin may want more of verl than its interface: only verl itself can show whether it is broken.
+    troubled = [stage for stage in report.stages.values() if stage.name.startswith(PREFIX) and not stage.went_well]
+    return run(FULL) if troubled and report.died_in is None else report
+
+
+def needs_full(facts: Facts) -> bool:
+    """Whether verl itself is worth its seconds: a vendor was asked for, or is here."""
+    return facts.asked is not None or facts.present
+
+
+def _look(facts: Facts, checks: Sequence[Check], groups: Sequence[str], settings: Settings) -> list[Result]:
+    """Run all child processes and put their reports into the facts; return the other packages' results."""
+    needed = {need for check in checks for need in check.needs}
+    # Whoever asks for a check by name gets it, whatever it costs.
+    full = FULL in needed and (needs_full(facts) or bool(settings.only))
+    vendor = settings.vendor or "-"
+    with Followers() as followers:
+        verl = ray = None
+        if needed & {VERL, FULL}:
+            verl = followers.start(lambda: load_verl(facts, full=full, deadline=settings.deadline, stop=followers.stop))
+        if RAY in needed and cluster_to_ask(facts.environ):
+            ray = followers.start(lambda: run_child("ray_cluster", [], deadline=_RAY_DEADLINE, stop=followers.stop))
+        others = [
+            followers.start(lambda name=name: foreign.run_group(name, vendor, settings.deadline, followers.stop))  # type: ignore[misc]
+            for name in groups
+        ]
+        facts.verl = verl.result() if verl is not None else ChildReport()
+        facts.ray = ray.result() if ray is not None else ChildReport()
+        return [result for other in others for result in other.result()]
+
+
+def _judge(check: Check, facts: Facts) -> Result:
+    started = time.monotonic()
+    try:
+        finding = check.run(facts)
+    except VerlHwError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a check that breaks is said, and the others go on
+        finding = _broken(error)
+    return _result(check, finding, time.monotonic() - started)
+
+
+def _result(check: Check, finding: Finding, seconds: float = 0.0) -> Result:
+    named = {"id": check.id, "title": check.title, "why": check.why, "doc": check.doc}
+    return Result(**named, finding=finding, seconds=seconds)
+
+
+def _broken(error: Exception) -> Finding:
+    found = crash(
+        f"the check itself broke: {type(error).__name__}: {error}",
+        expected="an answer",
+        mend="report it, with the output of: verl-hw doctor --json",
+        details="".join(traceback.format_exception(error)),
+    )
+    return Finding(**{**found.__dict__, "ours": True})
+
+
+def _selected(checks: Sequence[Check], only: Sequence[str]) -> list[Check]:
+    return [check for check in checks if not only or check.id in only or check.group in only]
+
+
+def _selected_results(results: Sequence[Result], only: Sequence[str]) -> list[Result]:
+    return [one for one in results if not only or one.id in only or one.id.partition(".")[0] in only]
+
+
+def _wants_group(name: str, only: Sequence[str]) -> bool:
+    return not only or any(one.partition(".")[0] == name for one in only)
+
+
+def _summary(facts: Facts) -> str:
+    choice = facts.choice
+    name = next((spec.display_name for spec in facts.specs if spec.key == choice.vendor), "none of these vendors")
+    return f"verl would use {name}: {choice.because}"

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Versions: what is installed, what verl-hw was run with, and what the installed packages ask of each other."""
+
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+_FILE = Path(__file__).parents[1] / "tested_versions.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """What one package was run with.
+
+    Attributes:
+        name: Distribution, or "python".
+        tested: Release series, as "2.13".
+        floor: Lowest version that is allowed, or None.
+        ceiling: First version that is not, or None.
+    """
+
+    name: str
+    tested: tuple[str, ...]
+    floor: str | None
+    ceiling: str | None
+
+    def covers(self, version: str) -> bool:
+        """Whether this version's release series was tried; a vendor's local part does not matter."""
+        try:
+            found = Version(version)
+        except InvalidVersion:
+            return False
+        return f"{found.major}.{found.minor}" in self.tested
+
+    def allows(self, version: str) -> bool:
+        """Whether this version is within the bounds."""
+        try:
+            found = Version(Version(version).base_version)
+        except InvalidVersion:
+            return False
+        return not (self.floor and found < Version(self.floor)) and not (
+            self.ceiling and found >= Version(self.ceiling)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """A requirement of an installed package that the installed packages do not meet."""
+
+    package: str
+    requirement: Requirement
+    found: str | None
+
+    def __str__(self) -> str:
+        found = self.found or "not installed"
+        return f"{self.package} wants {self.requirement.name}{self.requirement.specifier}, found {found}"
+
+
+def tested_versions() -> tuple[Tested, ...]:
+    """Return the table of tested versions."""
+    rows = json.loads(_FILE.read_text(encoding="utf-8"))["packages"]
+    return tuple(Tested(**{**row, "tested": tuple(row["tested"])}) for row in rows)
+
+
+def installed_version(name: str) -> str | None:
+    """Version of an installed distribution, or of Python; None when it is not installed."""
+    if name == "python":
+        return platform.python_version()
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def conflicts(packages: "list[str] | tuple[str, ...]") -> list[Conflict]:
+    """Return what the installed ones of ``packages`` require and do not get; extras are left out."""
+    return [found for package in packages for found in _conflicts_of(package)]
+
+
+def _conflicts_of(package: str) -> Iterator[Conflict]:
+    try:
+        distribution = metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return
+    for line in distribution.requires or ():
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue  # metadata of another age; no installer would read it either
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        found = installed_version(requirement.name)
+        if found is None or not _fits(requirement, found):
+            yield Conflict(package=f"{package} {distribution.version}", requirement=requirement, found=found)
+
+
+def _fits(requirement: Requirement, version: str) -> bool:
+    try:
+        # Pre-releases count: who installed one wanted it.
+        return requirement.specifier.contains(version, prereleases=True)
+    except InvalidVersion:
+        return False
