@@ -13,6 +13,7 @@ from verl.workers.rollout.replica import RolloutMode, TokenOutput
 from verl.workers.rollout.utils import get_max_position_embeddings
 
 from verl_hw_core.errors import RolloutConfigError, VendorRuntimeError
+from verl_hw_core.rollout.building import build_model
 from verl_hw_core.rollout.model import BringupModel
 from verl_hw_core.rollout.server import BringupServer
 from verl_hw_core.rollout.settings import Settings, check_config, read_settings
@@ -52,7 +53,7 @@ def _build(config: Any, model_config: Any, settings: Settings, ordinal: int) -> 
         from verl.workers.engine.utils import enable_full_determinism
 
         enable_full_determinism(seed=config.seed)
-    return BringupModel(config, model_config, _device(settings, ordinal))
+    return build_model(config, model_config, _device(settings, ordinal))
 
 
 def _device(settings: Settings, ordinal: int) -> torch.device:

@@ -7,13 +7,11 @@ from typing import Any
 
 import torch
 
-from verl_hw_core.errors import RolloutNotReadyError, UnsupportedModelSettingError
+from verl_hw_core.errors import RolloutNotReadyError
 from verl_hw_core.rollout.batching import Request
 from verl_hw_core.rollout.generation import Generator
-from verl_hw_core.rollout.settings import REAL_LOAD_FORMATS
 from verl_hw_core.rollout.transfer import Piece
 from verl_hw_core.rollout.weights import WeightSync
-from verl_hw_core.training import attention
 
 _NEVER_SYNCED = "no weights have come from the trainer yet (rollout.load_format=dummy): sync them before generating"
 _ASLEEP = "the rollout is asleep: wake it before generating"
@@ -25,29 +23,30 @@ class BringupModel:
     """A model on one device, and whether its weights are what the trainer meant. All calls come from one thread.
 
     Args:
-        rollout: verl's ``RolloutConfig``.
-        model_config: verl's ``HFModelConfig``.
+        module: A causal language model of transformers. Its parameters may be on the meta device.
+        dtype: The parameters' dtype.
         device: Where the model lives when awake.
+        generator: Makes the generator for the module.
+        loaded: Whether the module has weights to generate with.
     """
 
-    def __init__(self, rollout: Any, model_config: Any, device: torch.device) -> None:
+    def __init__(
+        self,
+        module: Any,
+        dtype: torch.dtype,
+        device: torch.device,
+        generator: Callable[[Any], Generator],
+        *,
+        loaded: bool,
+    ) -> None:
         self._device = device
-        self._module = _build(rollout, model_config).eval()
+        self._module = module.eval()
         # Not module.to(dtype): that would round the buffers of the position embedding too.
-        _replace_parameters(self._module, lambda one: one.to(_dtype(rollout)) if one.is_floating_point() else one)
+        _replace_parameters(self._module, lambda one: one.to(dtype) if one.is_floating_point() else one)
         self._sync: WeightSync | None = None
-        self._unready: str | None = None
-        if rollout.load_format not in REAL_LOAD_FORMATS:
-            self._unready = _NEVER_SYNCED
-            _replace_parameters(self._module, lambda one: torch.empty_like(one, device=device))
-        self._move(device)
-        self._generator = Generator(
-            self._module,
-            model_config.tokenizer,
-            _end_tokens(model_config),
-            model_config.tokenizer.pad_token_id or 0,
-            raw_log_probs=rollout.logprobs_mode == "raw_logprobs",
-        )
+        self._unready = None if loaded else _NEVER_SYNCED
+        self._bring_to_device()
+        self._generator = generator(self._module)
 
     @property
     def unready(self) -> str | None:
@@ -117,10 +116,7 @@ class BringupModel:
 
     def wake(self) -> None:
         """Bring the weights back to the device, or make room for new ones. Awake, it changes nothing."""
-        dropped = any(parameter.is_meta for parameter in self._module.parameters())
-        if dropped:
-            _replace_parameters(self._module, lambda one: torch.empty_like(one, device=self._device))
-        self._move(self._device)
+        self._bring_to_device()
         if self._unready == _ASLEEP:
             self._unready = None
 
@@ -132,58 +128,17 @@ class BringupModel:
     def _fail(self, error: Exception) -> None:
         self.cancel_sync(str(error))
 
+    def _bring_to_device(self) -> None:
+        if any(parameter.is_meta for parameter in self._module.parameters()):
+            _replace_parameters(self._module, lambda one: torch.empty_like(one, device=self._device))
+        self._move(self._device)
+
     def _move(self, device: torch.device) -> None:
         _replace_parameters(self._module, lambda one: one.to(device))
         for module in self._module.modules():
             for name, buffer in module._buffers.items():
                 if buffer is not None:
                     module._buffers[name] = buffer.to(device)
-
-
-def _build(rollout: Any, model_config: Any) -> Any:
-    """The model as the trainer builds it, with its patches and attention; weights only where they are to be loaded."""
-    from accelerate import init_empty_weights
-    from transformers import AutoModelForCausalLM
-    from verl.plugin.platform import get_platform
-
-    config = model_config.hf_config
-    if type(config) not in AutoModelForCausalLM._model_mapping:
-        raise UnsupportedModelSettingError(
-            f"the bring-up rollout serves language models only: transformers has no causal language model for "
-            f"{config.model_type!r}"
-        )
-    if not model_config.use_liger:  # as our engines: Liger replaces the same parts
-        get_platform().apply_model_patches(config.model_type)
-    requested = model_config.override_config.get("attn_implementation")
-    options = {
-        "attn_implementation": attention.choose(requested, None, config),
-        "trust_remote_code": model_config.trust_remote_code,
-    }
-    if rollout.load_format in REAL_LOAD_FORMATS:
-        return AutoModelForCausalLM.from_pretrained(model_config.local_path, config=config, **options)
-    with init_empty_weights(include_buffers=False):
-        module = AutoModelForCausalLM.from_config(config, **options)
-    module.tie_weights()  # building under this context has untied them
-    return module
-
-
-def _dtype(rollout: Any) -> torch.dtype:
-    from verl.utils.torch_dtypes import PrecisionType
-
-    found: torch.dtype = PrecisionType.to_dtype(rollout.dtype)
-    return found
-
-
-def _end_tokens(model_config: Any) -> frozenset[int]:
-    """End tokens of the tokenizer and of the generation configuration, which may list several."""
-    found: set[int] = set()
-    for ids in (
-        getattr(model_config.generation_config, "eos_token_id", None),
-        model_config.tokenizer.eos_token_id,
-    ):
-        if ids is not None:
-            found.update([ids] if isinstance(ids, int) else ids)
-    return frozenset(found)
 
 
 def _replace_parameters(module: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
