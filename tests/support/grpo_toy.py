@@ -30,8 +30,7 @@ class Faults:
         lagging_rollout_from: From this step on the rollout has the weights of ``lag`` steps before.
         lag: See above.
         divided_gradients: The averaged gradients are divided by the world size once more.
-        lost_moments_at: The optimizer comes back from the host at this step with its second moments zeroed.
-        sign_flipped: The gradient reductions have the wrong sign.
+        sign_flipped_from: From this step on the gradients arrive with the wrong sign.
         dead: No gradient arrives at all.
         rollout_noise: Standard deviation of the error of the rollout's logits.
     """
@@ -40,8 +39,7 @@ class Faults:
     lagging_rollout_from: int | None = None
     lag: int = 5
     divided_gradients: bool = False
-    lost_moments_at: int | None = None
-    sign_flipped: bool = False
+    sign_flipped_from: int | None = None
     dead: bool = False
     rollout_noise: float = 0.01
 
@@ -158,11 +156,8 @@ class Toy:
         gradient = np.zeros_like(self._weights)
         np.add.at(gradient, chosen, slope)
         np.add.at(gradient, chosen[:2], -slope[:, :, None] * np.exp(log_probs[chosen[:2]]))
-        gradient = self._reduced(gradient)
+        gradient = self._reduced(gradient, step)
         norm = float(np.sqrt((gradient**2).sum()))
-        if step == self.faults.lost_moments_at:
-            # The count says that the moments are warm: the next update is as if the gradients had been tiny.
-            self._adam.second[:] = 0.0
         self._weights -= self._adam.step(gradient * min(1.0, CLIP_NORM / max(norm, 1e-12)), LEARNING_RATE)
         return {
             "actor/ppo_kl": _masked(old - log_probs[chosen], mask),
@@ -170,10 +165,10 @@ class Toy:
             "actor/grad_norm": norm,
         }
 
-    def _reduced(self, gradient):
+    def _reduced(self, gradient, step):
         if self.faults.dead:
             return np.zeros_like(gradient)
-        if self.faults.sign_flipped:
+        if self.faults.sign_flipped_from is not None and step >= self.faults.sign_flipped_from:
             return -gradient
         return gradient / WORLD_SIZE if self.faults.divided_gradients else gradient
 

@@ -40,9 +40,9 @@ _TITLES = {
     KL_LOSS: "KL to the first weights",
     ENTROPY: "entropy",
     RESPONSE_LENGTH: "response length",
-    PROBS_DIFF: "rollout / trainer: difference of probabilities",
-    ROLLOUT_KL: "rollout / trainer: divergence (k3)",
-    PROBS_CORRELATION: "rollout / trainer: correlation",
+    PROBS_DIFF: "rollout: probabilities apart",
+    ROLLOUT_KL: "rollout: divergence (k3)",
+    PROBS_CORRELATION: "rollout: correlation",
     PPO_KL: "KL of one update",
 }
 # Sizes that span orders of magnitude between a good and a bad run.
@@ -50,7 +50,7 @@ _LOGARITHMIC = (GRAD_NORM, ROLLOUT_KL, PROBS_DIFF)
 # The Okabe-Ito colours: told apart by colour-blind people too.
 _OURS, _THEIRS = "#0072B2", "#E69F00"
 _GOOD, _BAD, _INK, _PALE = "#1a7f37", "#b42318", "#24292f", "#8c959f"
-_COLUMNS = 3
+_COLUMNS = 4
 
 
 def write_png(verdict: Verdict, path: Path) -> Path:
@@ -65,6 +65,8 @@ def write_png(verdict: Verdict, path: Path) -> Path:
     """
     target = path / PNG_NAME if path.is_dir() else path
     figure = _figure(verdict)
+    colour = _GOOD if verdict.accepted else _BAD
+    figure.suptitle(_plain(verdict.headline), color=colour, fontweight="bold", fontsize=16, x=0.01, ha="left")
     FigureCanvasAgg(figure)
     image = io.BytesIO()
     figure.savefig(image, format="png", dpi=130)
@@ -87,15 +89,13 @@ def svg(verdict: Verdict) -> str:
 def _figure(verdict: Verdict) -> Figure:
     others = [metric for metric in _TITLES if metric != REWARD and verdict.run.has(metric)]
     rows = -(-len(others) // _COLUMNS)
-    figure = Figure(figsize=(12, 4.6 + 2.5 * rows), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(14, 5.0 + 2.5 * rows), layout="constrained", facecolor="white")
     grid = figure.add_gridspec(rows + 1, _COLUMNS, height_ratios=[1.9, *[1.0] * rows])
     reward = figure.add_subplot(grid[0, :])
     _draw(reward, verdict, REWARD)
     _decorate_reward(reward, verdict)
     for number, metric in enumerate(others):
         _draw(figure.add_subplot(grid[1 + number // _COLUMNS, number % _COLUMNS]), verdict, metric)
-    colour = _GOOD if verdict.accepted else _BAD
-    figure.suptitle(_plain(verdict.headline), color=colour, fontweight="bold", fontsize=15, x=0.012, ha="left")
     return figure
 
 
@@ -107,9 +107,9 @@ def _draw(axes: Any, verdict: Verdict, metric: str) -> None:
     if metric in _LOGARITHMIC and _spread(verdict, metric) > 20:
         axes.set_yscale("log")
     failed = any(one.metric == metric and one.status is Status.FAILED for one in verdict.criteria)
-    title = f"{_TITLES[metric]}: not as it should be" if failed else _TITLES[metric]
+    title = f"FAIL  {_TITLES[metric]}" if failed else _TITLES[metric]
     axes.set_title(title, loc="left", fontsize=10.5, color=_BAD if failed else _INK, fontweight="bold")
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, max(run.last_step for run in _drawn(verdict, metric)) * 1.01)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     axes.grid(color="#eaeef2", linewidth=0.8)
     axes.set_axisbelow(True)

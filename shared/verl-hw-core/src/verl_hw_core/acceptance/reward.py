@@ -65,26 +65,36 @@ def _trend(rewards: Sequence[float], limits: Thresholds) -> Criterion:
 
 
 def _onset(rewards: Sequence[float], limits: Thresholds) -> Criterion:
-    step = statistics.onset(rewards, limits.smoothing)
     wanted = f"by step {limits.onset_step}"
-    if step is None:
-        return _ONSET.answered(False, None, "it never rises", wanted)
+    step = statistics.onset(rewards, limits.smoothing)
+    if step is None or _gained(rewards) < _least_rise(rewards, limits):
+        return _ONSET.answered(False, None, "no rise to speak of", wanted)
     return _ONSET.answered(step <= limits.onset_step, float(step), f"step {step}", wanted)
 
 
 def _rise(rewards: Sequence[float], limits: Thresholds) -> Criterion:
     start, end = statistics.start_level(rewards), statistics.end_level(rewards)
-    least = max(limits.least_rise, limits.noise_factor * statistics.level_error(rewards))
+    least = _least_rise(rewards, limits)
     found = f"{end - start:+.3f} (from {start:.3f} to {end:.3f})"
     return _RISE.answered(end - start >= least, end - start, found, f"at least {least:+.3f}")
+
+
+def _gained(rewards: Sequence[float]) -> float:
+    return statistics.end_level(rewards) - statistics.start_level(rewards)
+
+
+def _least_rise(rewards: Sequence[float], limits: Thresholds) -> float:
+    return max(limits.least_rise, limits.noise_factor * statistics.level_error(rewards))
 
 
 def _collapse(run: Run, limits: Thresholds) -> Criterion:
     rewards = run.values(REWARD, run.last_step)
     drop = statistics.largest_drop(rewards, limits.smoothing)
+    # On a flat line there is nothing to lose: a loss must exceed noise, and that share of the least rise.
     noise = limits.noise_factor * statistics.noise(rewards) * (2 / limits.smoothing) ** 0.5
+    least = max(noise, limits.collapse_share * limits.least_rise)
     wanted = f"at most {limits.collapse_share:.0%} of the rise"
     found = f"lost {drop.share:.0%} of the rise"
     if drop.size > 0:
         found += f" ({drop.size:.3f}, from step {drop.peak_step} to {drop.low_step})"
-    return _COLLAPSE.answered(drop.share <= limits.collapse_share or drop.size <= noise, drop.share, found, wanted)
+    return _COLLAPSE.answered(drop.share <= limits.collapse_share or drop.size <= least, drop.share, found, wanted)

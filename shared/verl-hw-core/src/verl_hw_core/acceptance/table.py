@@ -21,8 +21,8 @@ def show(verdict: Verdict, console: Console) -> None:
     """Print the verdict."""
     colour = "green" if verdict.accepted else "red"
     console.print(Panel(f"[bold {colour}]{escape(verdict.headline)}[/]\n{_about(verdict)}", border_style=colour))
-    for criterion in verdict.of(Status.FAILED):
-        console.print(f"[bold red]FAIL[/] [bold]{escape(criterion.title)}[/]: {escape(criterion.meaning)}")
+    for meaning, titles in _failures(verdict).items():
+        console.print(f"[bold red]FAIL[/] [bold]{escape('; '.join(titles))}[/]: {escape(meaning)}")
     if not verdict.accepted:
         console.print()
     console.print(_table("What the field asks for", [one for one in verdict.criteria if one.stated]))
@@ -32,6 +32,14 @@ def show(verdict: Verdict, console: Console) -> None:
         console.print(_table("What a good reward can hide", others))
     for note in verdict.notes:
         console.print(f"[yellow]note[/] {escape(note)}")
+
+
+def _failures(verdict: Verdict) -> dict[str, list[str]]:
+    """Group what failed by what it means, to say it once."""
+    grouped: dict[str, list[str]] = {}
+    for criterion in verdict.of(Status.FAILED):
+        grouped.setdefault(criterion.meaning, []).append(criterion.title)
+    return grouped
 
 
 def _about(verdict: Verdict) -> str:
