@@ -2,7 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training engines for MetaX; imported when verl imports its own engines."""
 
-from verl_hw_core.engines import FSDPLanguageModelEngine, FSDPValueModelEngine, register_engine
+from verl_hw_core.engines import (
+    FSDPLanguageModelEngine,
+    FSDPValueModelEngine,
+    MegatronLanguageModelEngine,
+    MegatronValueModelEngine,
+    register_engine,
+)
 from verl_hw_metax.spec import SPEC
 
 
@@ -14,3 +20,13 @@ class MetaxFSDPEngineWithLMHead(FSDPLanguageModelEngine):
 @register_engine(SPEC, model_type="value_model", backends=("fsdp", "fsdp2"))
 class MetaxFSDPEngineWithValueHead(FSDPValueModelEngine):
     """FSDP and FSDP2 engine with a value head on MetaX."""
+
+
+@register_engine(SPEC, model_type="language_model", backends=("megatron",))
+class MetaxMegatronEngineWithLMHead(MegatronLanguageModelEngine):
+    """Megatron engine with a language model head on MetaX."""
+
+
+@register_engine(SPEC, model_type="value_model", backends=("megatron",))
+class MetaxMegatronEngineWithValueHead(MegatronValueModelEngine):
+    """Megatron engine with a value head on MetaX."""

@@ -159,3 +159,23 @@ class WeightTransferError(VerlHwError, RuntimeError):
 
 class GenerationError(VerlHwError, RuntimeError):
     """A request cannot be answered, or the model's output for it is not finite."""
+
+
+class MegatronError(VerlHwError, RuntimeError):
+    """A Megatron engine was asked for and cannot be had in this process."""
+
+
+class MegatronMissingError(MegatronError, ImportError):
+    """megatron-core is not installed."""
+
+
+class MegatronBridgeError(MegatronError, ImportError):
+    """megatron-core is there, and the bridge that converts Hugging Face models to it is not, or does not import."""
+
+
+class MegatronImportError(MegatronError, ImportError):
+    """A part of the vendor's stack, or of megatron-core, is installed and fails while it is imported."""
+
+
+class LoadOrderError(MegatronError):
+    """Something was imported before the vendor's module that has to come first."""

@@ -29,6 +29,7 @@ MINIMUM_VERL = Version("0.9")  # first release with verl.plugin and its entry-po
 
 _ENGINE_MODULE = "verl.workers.engine"
 _CHECKPOINT_ENGINE_MODULE = "verl.checkpoint_engine"
+_ENGINE_BASE_MODULE = "verl.workers.engine.base"  # imported first of all that verl.workers.engine imports
 
 
 def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract: int) -> None:
@@ -61,6 +62,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
         raise
     _say_if_too_late(facts)
     vendors.add(vendors.Vendor(facts, platform, engines))
+    wrapt.register_post_import_hook(partial(_defer_megatron, facts.key), _ENGINE_BASE_MODULE)
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
     hooks.install()
@@ -151,6 +153,16 @@ def _say_if_too_late(spec: HardwareSpec) -> None:
         "A plugin that imports verl.workers while loading does that: uninstall it, or load only the wheels you "
         f"need with VERL_USE_EXTERNAL_PLUGINS={spec.key}",
     )
+
+
+def _defer_megatron(key: str, _verl_module: ModuleType) -> None:
+    """Keep verl from importing Megatron before an engine needs it, if this vendor is the chosen one."""
+    from verl.plugin.platform import get_platform
+
+    from verl_hw_core.megatron.deferral import defer
+
+    if get_platform().vendor_name == key:
+        defer()
 
 
 def _import_engines(key: str, _verl_module: ModuleType) -> None:

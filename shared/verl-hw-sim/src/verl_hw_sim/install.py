@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -102,7 +103,7 @@ def _add_extension_module(profile: Profile, device_module: ModuleType) -> None:
     module = ModuleType(name, f"Stand-in of verl-hw-sim for the extension of {profile.vendor}.")
     spec = ModuleSpec(name, loader=None, origin="verl-hw-sim", is_package=True)
     module.__spec__ = spec
-    module.__path__ = []
+    module.__path__ = [str(Path(__file__).parent / "stand_ins" / name)]  # its submodules, where we have stand-ins
     vars(module)["__version__"] = profile.extension_version
     vars(module)[profile.device_name] = device_module
     sys.modules[name] = module

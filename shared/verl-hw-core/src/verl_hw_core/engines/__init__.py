@@ -5,11 +5,18 @@
 from verl.plugin.platform import get_platform
 
 from verl_hw_core.engines.fsdp import FSDPLanguageModelEngine, FSDPValueModelEngine
+from verl_hw_core.engines.megatron import MegatronLanguageModelEngine, MegatronValueModelEngine
 from verl_hw_core.engines.table import register_engine
 from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.training import padding
 
-__all__ = ["FSDPLanguageModelEngine", "FSDPValueModelEngine", "register_engine"]
+__all__ = [
+    "FSDPLanguageModelEngine",
+    "FSDPValueModelEngine",
+    "MegatronLanguageModelEngine",
+    "MegatronValueModelEngine",
+    "register_engine",
+]
 
 # verl.workers is loaded, so the platform is chosen; another vendor's run is left alone.
 if isinstance(get_platform(), AcceleratorPlatform):

@@ -136,6 +136,15 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="verl undoes such wrappers on every device, or no vendor has one.",
     ),
     LedgerRow(
+        id="jagged-conversions",
+        target="torch:ops.aten._padded_dense_to_jagged_forward",
+        reason="verl pads jagged tensors and trains through it; some stacks lack this operator, or its reverse "
+        "_jagged_to_padded_dense_forward. Both get a kernel from other operators, each only where the device fails.",
+        versions="torch>=2.8",
+        link="https://github.com/intel/torch-xpu-ops/issues/2905",
+        removal="Every vendor's stack has both operators.",
+    ),
+    LedgerRow(
         id="tensordict-synchronization",
         target="tensordict.base:TensorDictBase._sync_all",
         reason="After its non-blocking copies to the host tensordict waits for the first device type that it finds, "
@@ -268,6 +277,62 @@ LEDGER: tuple[LedgerRow, ...] = (
         versions="verl>=0.9,<0.11",
         link="https://github.com/verl-project/verl/issues/4682",
         removal="verl has a public registration for rollout adapters, as it has for replicas.",
+    ),
+    LedgerRow(
+        id="megatron-import",
+        target="verl.workers.engine.megatron:MegatronEngineWithLMHead",
+        reason="verl.workers.engine imports it, and megatron with it, in every process: before a vendor's CUDA "
+        "migration can come, and where no Megatron engine is wanted; it also deletes the user's TORCH_CUDA_ARCH_LIST. "
+        "A placeholder in sys.modules keeps the import for the moment when a Megatron engine is built.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/7334",
+        removal="verl imports an engine when it is asked for.",
+    ),
+    LedgerRow(
+        id="megatron-local-layers",
+        target="megatron.core.models.gpt.gpt_layer_specs:get_gpt_layer_with_transformer_engine_spec",
+        reason="The bridges ask for TransformerEngine's layers unconditionally; Megatron-core's own have other weight "
+        "names, a norm that refuses sequence parallelism and an attention that refuses packed batches and reads the "
+        "padding mask in another sense than verl writes it. Without TransformerEngine the spec holds our layers.",
+        versions="megatron-core>=0.16,<0.17",
+        link="https://github.com/NVIDIA/Megatron-LM/issues/1049",
+        removal="Megatron-core's local layers have these three, and the bridges take them.",
+    ),
+    LedgerRow(
+        id="megatron-router-gemm",
+        target="megatron.core.transformer.moe.moe_utils:RouterGatingLinearFunction.forward",
+        reason="It reads te_general_gemm, which the module imports from TransformerEngine and does not define without "
+        "it, so that no model with experts runs. The name is given the value None, for which it has a branch.",
+        versions="megatron-core>=0.16,<0.17",
+        link="https://github.com/NVIDIA/Megatron-LM/issues/1049",
+        removal="Megatron-core defines the name without TransformerEngine.",
+    ),
+    LedgerRow(
+        id="megatron-adam-step",
+        target="megatron.core.optimizer.distrib_optimizer:DistributedOptimizer.load_state_dict",
+        reason="With torch's Adam (no TransformerEngine, no Apex) all parameters get one step tensor, over which the "
+        "running process's step is copied: a resumed run goes on with a wrong bias correction and says nothing.",
+        versions="megatron-core>=0.16,<0.17",
+        link="https://github.com/NVIDIA/Megatron-LM/issues/1049",
+        removal="Megatron-core loads the step of the checkpoint with torch's Adam.",
+    ),
+    LedgerRow(
+        id="mbridge-value-head",
+        target="mbridge.core.safetensor_io:SafeTensorIO.load_some_hf_weight",
+        reason="A critic from a checkpoint without lm_head.weight (tied embeddings, or a token classification model) "
+        "cannot be loaded. score.weight is read in its place, else the head stays as initialized.",
+        versions="mbridge>=0.15,<0.16",
+        link="https://github.com/ISEEKYAN/mbridge",
+        removal="mbridge loads value heads.",
+    ),
+    LedgerRow(
+        id="mbridge-tied-mapping",
+        target="mbridge.core.bridge:Bridge.__init__",
+        reason="A model with tied embeddings changes the weight mapping of its bridge's class, and with it that of "
+        "every later model of this kind in the process.",
+        versions="mbridge>=0.15,<0.16",
+        link="https://github.com/ISEEKYAN/mbridge",
+        removal="mbridge keeps the mapping in the instance.",
     ),
     LedgerRow(
         id="weight-sync-group",

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The bridges between Hugging Face checkpoints and Megatron models: which one is there, and mending mbridge."""
+
+import importlib
+from typing import Any
+
+from verl_hw_core import upstream
+from verl_hw_core.errors import MegatronBridgeError
+from verl_hw_core.load_report import describe
+
+VALUE_HEAD_ROW = "mbridge-value-head"
+"""Ledger row: a critic from a checkpoint without ``lm_head.weight``."""
+
+MAPPING_ROW = "mbridge-tied-mapping"
+"""Ledger row: a tied model's weight mapping outlives it."""
+
+_HEAD, _SCORE = "lm_head.weight", "score.weight"
+
+
+def require_bridge(vanilla: bool) -> None:
+    """Import the bridge that the configuration asks for, and mend it.
+
+    Args:
+        vanilla: verl's ``vanilla_mbridge``: mbridge if true, else Megatron-Bridge.
+
+    Raises:
+        MegatronBridgeError: It is not installed, or does not import.
+    """
+    if vanilla:
+        _import("mbridge", "mbridge", "pip install --no-deps mbridge einops")
+        _load_value_heads()
+        _map_weights_by_instance()
+    else:
+        _import(
+            "megatron.bridge",
+            "Megatron-Bridge",
+            "set actor_rollout_ref.actor.megatron.vanilla_mbridge=True (engine.vanilla_mbridge=True for SFT) to use "
+            "mbridge, which needs no TransformerEngine",
+        )
+
+
+def _import(module: str, what: str, remedy: str) -> None:
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        # Also a bridge that is there and broken: what the user has to do is the same, and the cause says which it is.
+        raise MegatronBridgeError(
+            f"megatron-core is installed, and {what}, which converts Hugging Face models to it, cannot be used: "
+            f"{describe(error)}. Next: {remedy}"
+        ) from error
+
+
+def _load_value_heads() -> None:
+    """A value model whose checkpoint has no ``lm_head.weight``: ``score.weight``, else the head as initialized.
+
+    mbridge asks for the language model head and leaves it out afterwards if its shape is not the value head's.
+    """
+    import torch
+    from mbridge.core.safetensor_io import SafeTensorIO
+
+    own = upstream.original(VALUE_HEAD_ROW, SafeTensorIO, "load_some_hf_weight")
+
+    def load_some_hf_weight(self: Any, hf_weight_names: list[str]) -> dict[str, Any]:
+        names = list(dict.fromkeys(hf_weight_names))
+        stored = set(self.load_hf_weight_names()) if _HEAD in names else {_HEAD}
+        if _HEAD in stored:
+            return dict(own(self, names))
+        names.remove(_HEAD)
+        head = [_SCORE] if _SCORE in stored else []
+        weights = dict(own(self, names + head))
+        weights[_HEAD] = weights.pop(_SCORE) if head else torch.empty(2, 1)  # two rows: mbridge leaves it out
+        return weights
+
+    upstream.replace(VALUE_HEAD_ROW, SafeTensorIO, "load_some_hf_weight", load_some_hf_weight)
+
+
+def _map_weights_by_instance() -> None:
+    """Give every bridge its own mapping: a tied model changes the class's, for all models after it."""
+    from mbridge.core.bridge import Bridge
+
+    own = upstream.original(MAPPING_ROW, Bridge, "__init__")
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        self._DIRECT_MAPPING = dict(type(self)._DIRECT_MAPPING)
+        own(self, *arguments, **named)
+
+    upstream.replace(MAPPING_ROW, Bridge, "__init__", init)

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""verl's Megatron package is imported when a Megatron engine is built, not with every ``verl.workers.engine``.
+
+verl imports it together with all its engines. That is too early: a vendor's CUDA migration has to come before megatron,
+and in a process without a Megatron engine it must not come at all. verl's package also deletes a
+``TORCH_CUDA_ARCH_LIST`` of the user's where torch.cuda has no device.
+"""
+
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from verl_hw_core.errors import MegatronError
+
+PACKAGE = "verl.workers.engine.megatron"
+_NAMES = ("MegatronEngine", "MegatronEngineWithLMHead", "MegatronEngineWithValueHead")
+_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+
+
+class DeferredEngine:
+    """Stands in ``verl.workers.engine`` for a Megatron engine that has not been imported."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise MegatronError(
+            f"{type(self).__name__} of {PACKAGE} is imported by verl-hw when a Megatron engine is built: build it with "
+            "EngineRegistry.new(model_type, 'megatron', ...)"
+        )
+
+
+def defer() -> None:
+    """Keep ``verl.workers.engine`` from importing verl's Megatron package; without effect where it is imported."""
+    if PACKAGE in sys.modules:
+        return
+    from verl.workers.engine.base import BaseEngine
+
+    module = ModuleType(PACKAGE, "Placeholder of verl-hw; see verl_hw_core.megatron.deferral.")
+    for name in _NAMES:
+        # An engine, since verl's engines for other devices are derived from it and registered.
+        vars(module)[name] = type(name, (DeferredEngine, BaseEngine), {"__module__": PACKAGE})
+    sys.modules[PACKAGE] = module
+
+
+def is_deferred() -> bool:
+    """Whether the placeholder is in force."""
+    module = sys.modules.get(PACKAGE)
+    return module is not None and module.__spec__ is None
+
+
+def restore() -> None:
+    """Take the placeholder away, so that the next import finds verl's package."""
+    if is_deferred():
+        del sys.modules[PACKAGE]
+
+
+def import_package() -> ModuleType:
+    """Import verl's Megatron package now, leaving the user's environment as it is.
+
+    Raises:
+        Exception: Whatever the import raises.
+    """
+    deferred = is_deferred()
+    restore()
+    before = os.environ.get(_ARCH_LIST)
+    try:
+        module = importlib.import_module(PACKAGE)
+    except BaseException:
+        if deferred:
+            defer()
+        raise
+    finally:
+        if before is not None:
+            os.environ[_ARCH_LIST] = before
+    engines = sys.modules["verl.workers.engine"]
+    for name in _NAMES:
+        setattr(engines, name, getattr(module, name))
+    return module

@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is put right in Megatron-core before verl imports it: only what TransformerEngine and Apex would have done."""
+
+from verl_hw_core.megatron.layer_spec import use_local_layers
+from verl_hw_core.megatron.optimizer_state import restore_step_on_load
+
+
+def has_transformer_engine() -> bool:
+    """Whether Megatron-core found a TransformerEngine, NVIDIA's or one that stands in for it."""
+    from megatron.core.models.gpt import gpt_layer_specs
+
+    return bool(gpt_layer_specs.HAVE_TE)
+
+
+def apply() -> None:
+    """Apply what this process needs; a second call changes nothing."""
+    from megatron.core.optimizer import distrib_optimizer
+
+    if not has_transformer_engine():
+        use_local_layers()
+    if not distrib_optimizer.HAVE_APEX_OR_TE:
+        restore_step_on_load()

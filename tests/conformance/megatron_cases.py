@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Models, batches and settings of the Megatron tests, and the reference: transformers on the CPU, without verl.
+
+Usage: ``python megatron_cases.py FOLDER`` writes the models and what the reference computes on them.
+"""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+VOCABULARY, SEQUENCES, STEPS, LEARNING_RATE, CLIP = 256, 8, 4, 1e-3, 1.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of verl's Megatron engine."""
+
+    name: str
+    model: str = "qwen2"
+    model_type: str = "language_model"
+    ranks: int = 2
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    sequence_parallel: bool = False
+    packed: bool = True
+    dtype: str = "float32"
+    offload: bool = False
+    distributed_optimizer: bool = True
+    checkpoint: bool = False
+    override: dict = field(default_factory=dict)
+
+
+RECOMPUTE = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+
+BF16 = {"dtype": "bfloat16", "checkpoint": True}
+CASES = [
+    # fp32, which verl refuses and the program lets through: the mathematics, sharply.
+    Case("tp2", tp=2),
+    Case("tp2-padded", tp=2, packed=False),
+    Case("tp2-sequence-parallel", tp=2, sequence_parallel=True, model="qwen3"),
+    Case("dp2", model="tied"),
+    Case("pp2", pp=2, model="tied", packed=False),
+    Case("cp2", cp=2),
+    Case("cp2-padded", cp=2, packed=False),
+    Case("ep2", ep=2, model="moe"),
+    Case("tp2-pp2", ranks=4, tp=2, pp=2, sequence_parallel=True, model="qwen3"),
+    Case("critic-tp2", tp=2, sequence_parallel=True, model="critic", model_type="value_model"),
+    # bf16, as verl runs it, with checkpoints.
+    Case("bf16-tp2", tp=2, sequence_parallel=True, model="qwen3", **BF16),
+    Case("bf16-dp2-offload-recompute", offload=True, override=RECOMPUTE, **BF16),
+    Case("bf16-dp2-replicated-optimizer", distributed_optimizer=False, model="tied", **BF16),
+    Case("bf16-pp2", pp=2, **BF16),
+    Case("bf16-ep2", ep=2, model="moe", **BF16),
+    Case("bf16-critic", tp=2, model="critic", model_type="value_model", **BF16),
+    Case("bf16-critic-tied", model="tied", model_type="value_model", packed=False, **BF16),
+]
+
+
+def write_models(folder: Path) -> None:
+    """Tiny models with random weights, biases and norms."""
+    import transformers as hf
+
+    from verl_hw_core.demo.assets import write_tokenizer
+
+    common = {
+        "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512, "pad_token_id": 0,
+    }  # fmt: skip
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True}
+    models = {
+        "qwen2": hf.Qwen2ForCausalLM(hf.Qwen2Config(**common, tie_word_embeddings=False)),
+        "qwen3": hf.Qwen3ForCausalLM(hf.Qwen3Config(**common, head_dim=8, tie_word_embeddings=False)),
+        "tied": hf.Qwen2ForCausalLM(hf.Qwen2Config(**common, tie_word_embeddings=True)),
+        "critic": hf.Qwen2ForTokenClassification(hf.Qwen2Config(**common, tie_word_embeddings=False, num_labels=1)),
+        "moe": hf.Qwen3MoeForCausalLM(hf.Qwen3MoeConfig(**common, **experts, head_dim=8, tie_word_embeddings=False)),
+    }
+    for name, model in models.items():
+        generator = torch.Generator().manual_seed(len(name))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                mean = 1.0 if parameter.dim() == 1 else 0.0
+                parameter.copy_(mean + 0.1 * torch.randn(parameter.shape, generator=generator))
+            if name == "critic":
+                model.score.bias.zero_()  # Megatron's value head has none
+        model.save_pretrained(folder / name)
+        write_tokenizer(folder / name)
+
+
+def sequences(step: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """One global batch: (token ids, loss mask, targets of a value head) of each sequence."""
+    generator = torch.Generator().manual_seed(100 + step)
+    batch = []
+    for index in range(SEQUENCES):
+        length = 9 + (index * 5 + step) % 8
+        ids = torch.randint(5, VOCABULARY, (length,), generator=generator)
+        mask = torch.zeros(length, dtype=torch.int64)
+        mask[3:] = 1
+        batch.append((ids, mask, torch.randn(length, generator=generator)))
+    return batch
+
+
+def reference_loss(model, model_type: str, step: int) -> torch.Tensor:
+    """What the engines are to minimize, from the logits of whole sequences."""
+    total, tokens = torch.zeros(()), 0
+    for ids, mask, targets in sequences(step):
+        logits = model(ids[None], use_cache=False).logits[0].float()
+        if model_type == "language_model":
+            taken = logits.log_softmax(-1)[:-1].gather(-1, ids[1:, None])[:, 0]
+            total = total - (taken * mask[1:]).sum()
+        else:
+            total = total + ((logits[:, 0] - targets).square() * mask).sum()
+        tokens += int(mask.sum())
+    return total / tokens
+
+
+def reference(folder: Path, name: str, model_type: str) -> dict:
+    """Losses, gradient norms and final sums of the weights of some steps of AdamW."""
+    import transformers as hf
+
+    if model_type == "language_model":
+        model = hf.AutoModelForCausalLM.from_pretrained(folder / name, dtype=torch.float32)
+    else:
+        model = hf.AutoModelForTokenClassification.from_pretrained(folder / name, dtype=torch.float32, num_labels=1)
+        model.score.bias.requires_grad_(False)
+    model.eval()
+    ids = sequences(99)[0][0]
+    with torch.no_grad():
+        first = model(ids[None], use_cache=False).logits[0].float().sum(-1).tolist()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.0)
+    steps = []
+    for step in range(STEPS):
+        loss = reference_loss(model, model_type, step)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        optimizer.zero_grad()
+        steps.append({"loss": loss.item(), "grad_norm": norm.item()})
+    return {"steps": steps, "logits": first}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    torch.set_num_threads(1)
+    write_models(folder)
+    wanted = sorted(
+        {(case.model, case.model_type) for case in CASES if (case.model, case.model_type) != ("tied", "value_model")}
+    )
+    written = {f"{name} {model_type}": reference(folder, name, model_type) for name, model_type in wanted}
+    (folder / "reference.json").write_text(json.dumps(written))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Run verl's Megatron engine on this process's platform and write down every number as JSON.
+
+Usage: ``python megatron_program.py MODELS_FOLDER OUT_FOLDER CASE...``. verl and Megatron are imported once,
+and the ranks of every case are forked from here.
+"""
+
+import json
+import os
+import sys
+import traceback
+import warnings
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from megatron_cases import CASES, CLIP, LEARNING_RATE, SEQUENCES, Case, sequences
+from verl.plugin.platform import get_platform
+from verl.trainer.config import CheckpointConfig
+from verl.utils import tensordict_utils as tu
+from verl.utils.dataset.dataset_utils import DatasetPadMode
+from verl.workers.config import HFModelConfig, McoreEngineConfig, McoreOptimizerConfig
+from verl.workers.engine import EngineRegistry
+from verl.workers.utils.losses import sft_loss
+
+
+def build(models: Path, case: Case):
+    model = HFModelConfig(path=str(models / case.model), use_remove_padding=case.packed)
+    model.model_type = case.model_type
+    settings = McoreEngineConfig(
+        tensor_model_parallel_size=case.tp,
+        pipeline_model_parallel_size=case.pp,
+        context_parallel_size=case.cp,
+        expert_model_parallel_size=case.ep,
+        sequence_parallel=case.sequence_parallel,
+        use_distributed_optimizer=case.distributed_optimizer,
+        use_remove_padding=case.packed,
+        use_dynamic_bsz=False,
+        micro_batch_size_per_gpu=2,
+        infer_micro_batch_size_per_gpu=2,
+        max_token_len_per_gpu=512,
+        infer_max_token_len_per_gpu=512,
+        param_offload=case.offload,
+        optimizer_offload=case.offload,
+        forward_only=False,
+        vanilla_mbridge=True,
+        override_transformer_config=dict(case.override),
+    )
+    # verl refuses fp32 here, with which alone a comparison can be sharp.
+    object.__setattr__(settings, "dtype", case.dtype)
+    optimizer = McoreOptimizerConfig(
+        lr=LEARNING_RATE, lr_decay_style="constant", total_training_steps=10, weight_decay=0.0, clip_grad=CLIP
+    )
+    engine = EngineRegistry.new(
+        model_type=case.model_type,
+        backend="megatron",
+        model_config=model,
+        engine_config=settings,
+        optimizer_config=optimizer,
+        checkpoint_config=CheckpointConfig(),
+    )
+    engine.initialize()
+    return engine
+
+
+def batch_of(engine, case: Case, step: int):
+    """This rank's part of the global batch."""
+    size, rank = engine.get_data_parallel_size(), engine.get_data_parallel_rank()
+    part = sequences(step)[rank * SEQUENCES // size : (rank + 1) * SEQUENCES // size]
+    columns = {
+        "input_ids": [ids for ids, _, _ in part],
+        "position_ids": [torch.arange(len(ids)) for ids, _, _ in part],
+        "loss_mask": [mask for _, mask, _ in part],
+        "targets": [targets for _, _, targets in part],
+    }
+    nested = {key: torch.nested.as_nested_tensor(rows, layout=torch.jagged) for key, rows in columns.items()}
+    batch = tu.get_tensordict(tensor_dict=nested, non_tensor_dict={"temperature": 1.0})
+    tu.assign_non_tensor(
+        batch,
+        global_batch_size=SEQUENCES,
+        use_remove_padding=case.packed,
+        use_dynamic_bsz=False,
+        max_token_len_per_gpu=512,
+        micro_batch_size_per_gpu=2,
+        use_fused_kernels=False,
+        calculate_entropy=False,
+        pad_mode=DatasetPadMode.NO_PADDING,
+        temperature=1.0,
+    )
+    return batch
+
+
+def value_loss(model_output, data, dp_group=None):
+    errors = (model_output["values"].values() - data["targets"].values()).square() * data["loss_mask"].values()
+    return errors.sum() / data["batch_num_tokens"] * data["dp_size"], {}
+
+
+def train_step(engine, case: Case, step: int) -> dict | None:
+    """Loss (the mean over data-parallel ranks) and gradient norm, on the ranks that have them."""
+    loss = partial(sft_loss, None) if case.model_type == "language_model" else value_loss
+    with engine.train_mode():
+        out = engine.train_batch(batch_of(engine, case, step), loss_function=loss)
+        engine.lr_scheduler_step()
+    if not engine.is_mp_src_rank_with_outputs():
+        return None
+    value = torch.tensor(float(sum(out["loss"])), device=get_platform().device_name)
+    dist.all_reduce(value, group=engine.get_data_parallel_group())
+    return {"loss": value.item() / engine.get_data_parallel_size(), "grad_norm": float(out["metrics"]["grad_norm"])}
+
+
+def exported(engine) -> dict[str, list]:
+    """What weight sync would send: shape, sum and sum of squares of every parameter."""
+    return {
+        name: [list(tensor.shape), tensor.cpu().double().sum().item(), tensor.cpu().double().square().sum().item()]
+        for name, tensor in engine.get_per_tensor_param()[0]
+    }
+
+
+def weights_device(engine) -> str:
+    return next(engine.module[0].parameters()).device.type
+
+
+def run_case(models: Path, out: Path, case: Case) -> dict:
+    device = get_platform().device_name
+    engine = build(models, case)
+    facts = {"engine": type(engine).__name__, "initial": exported(engine)}
+    with engine.eval_mode():
+        result = engine.infer_batch(batch_of(engine, case, 99), loss_function=None)
+    if engine.is_mp_src_rank_with_outputs():
+        key = "log_probs" if case.model_type == "language_model" else "values"
+        facts["inferred"] = [row.double().tolist() for row in result["model_output"][key].unbind()]
+    facts["steps"] = [train_step(engine, case, step) for step in range(3)]
+    trained = exported(engine)
+    engine.to("cpu")
+    facts["offloaded"] = weights_device(engine)
+    engine.to(device)
+    facts["loaded"] = weights_device(engine)
+    if case.offload:
+        engine.to("cpu")
+    if case.checkpoint:
+        folder = str(out / f"checkpoint-{case.name}")
+        engine.save_checkpoint(folder, global_step=3)
+        dist.barrier()
+    facts["steps"].append(train_step(engine, case, 3))
+    changed = exported(engine)
+    if case.checkpoint:
+        train_step(engine, case, 4)
+        engine.load_checkpoint(folder, del_local_after_load=False)
+        facts["restored"] = exported(engine) == trained != changed
+        facts["replayed"] = train_step(engine, case, 3) == facts["steps"][3] and exported(engine) == changed
+    facts["last"] = changed
+    return facts
+
+
+def run_rank(rank: int, models: Path, out: Path, case: Case) -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    platform = get_platform()
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(case.ranks))
+    platform.set_device(rank)
+    backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
+    dist.init_process_group(
+        backend, init_method=f"file://{out}/rendezvous-{case.name}", rank=rank, world_size=case.ranks
+    )
+    try:
+        facts = run_case(models, out, case)
+    except BaseException:
+        (out / f"error-{case.name}-{rank}.txt").write_text(traceback.format_exc())
+        raise
+    (out / f"result-{case.name}-{rank}.json").write_text(json.dumps(facts))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def main() -> None:
+    models, out, *names = sys.argv[1:]
+    EngineRegistry.get_engine_cls("language_model", "megatron").load()  # imports Megatron before the forks
+    for case in CASES:
+        if case.name in names:
+            torch.multiprocessing.start_processes(
+                run_rank, (Path(models), Path(out), case), nprocs=case.ranks, start_method="fork"
+            )
+
+
+if __name__ == "__main__":
+    main()
