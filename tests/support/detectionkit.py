@@ -50,6 +50,7 @@ INTEL = make_spec(
         smi=(SmiTool(command="xpu-smi", args=("discovery",), identifies_vendor=False),),
     ),
     visible_devices_envvar="ZE_AFFINITY_MASK",
+    filtering_envvars=("ONEAPI_DEVICE_SELECTOR",),
     mask_order="ascending",
     subdevice_mask=True,
     detection_rank=40,

@@ -33,8 +33,14 @@ SPEC = HardwareSpec(
     # Shared accelerator allocator configuration; torch.xpu.memory has no setter of its own. [C] torch 2.13
     allocator_setter="_C._accelerator_setAllocatorSettings",
     range_module="profiler.itt",  # [C] torch 2.13; a build without ITT raises, which means no marker
-    # Prestarted Ray workers each hold a Level Zero context. [C] verl PR #6607
-    launch_env=(("RAY_NUM_PRESTART_PYTHON_WORKERS", "0"),),
+    launch_env=(
+        # Prestarted Ray workers each hold a Level Zero context. [C] verl PR #6607
+        ("RAY_NUM_PRESTART_PYTHON_WORKERS", "0"),
+        # oneCCL between processes with one card each hangs or falls back to gloo [L] vLLM PR #53076: workers see the
+        # whole node and select their card by ordinal.
+        ("RAY_EXPERIMENTAL_NOSET_ZE_AFFINITY_MASK", "1"),
+        ("RAY_EXPERIMENTAL_NOSET_ONEAPI_DEVICE_SELECTOR", "1"),
+    ),
     traces=Traces(
         # torch.xpu exists in every stock torch; only a build for XPU means anything. [C] torch 2.13
         torch_version_tag="+xpu",

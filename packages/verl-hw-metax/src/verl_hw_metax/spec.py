@@ -30,12 +30,13 @@ SPEC = HardwareSpec(
         ("MCPYTORCH_DISABLE_PRINT", "1"),
         ("MACA_MPS_MODE", "1"),
     ),
-    launch_env=(  # [C] public MetaX quick start
+    # [C] public MetaX quick start; it also sets CUDA_DEVICE_MAX_CONNECTIONS=1, which verl sets itself where Megatron
+    # wants it and which FSDP2 must not have [C] verl constants_ppo.
+    launch_env=(
         ("PYTORCH_ENABLE_SAME_RANK_A100", "1"),
         ("SET_DEVICE_NUMA_PREFERRED", "1"),
         ("MCPYTORCH_DISABLE_PRINT", "1"),
         ("MACA_MPS_MODE", "1"),
-        ("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
         ("MCCL_MAX_NCHANNELS", "16"),
     ),
     sdk_version_files=("/opt/maca/Version.txt",),  # [C] vLLM-metax

@@ -200,8 +200,12 @@ class AcceleratorPlatform(PlatformBase):
         return "flagcx"
 
     def visible_devices_envvar(self) -> str:
-        """Name of the variable that selects the visible devices."""
-        return self.spec.visible_devices_envvar
+        """Name of the variable that selects the visible devices in this process.
+
+        It is one that wins over the vendor's own where such a one is set: verl writes the devices of a rollout server
+        to this variable, and the runtime must obey it.
+        """
+        return visible_devices.variable_in_force(self.spec)
 
     @contextmanager
     def nvtx_range(self, msg: str) -> Iterator[None]:

@@ -12,6 +12,9 @@ values mean:
 - ``0.1``: a part of card 0 (only with ``HardwareSpec.subdevice_mask``). Under the COMPOSITE device hierarchy all listed
   parts of a card form one device, otherwise each is a device.
 
+A variable that filters beside the mask (``HardwareSpec.filtering_envvars``) narrows it further; its numbers count the
+devices that the mask leaves.
+
 Anything else is an error, also where a runtime would quietly stop reading or drop the entry: the run would go on with
 fewer devices than the user asked for, or with others.
 """
@@ -21,11 +24,12 @@ import re
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from verl_hw_core.device_selector import selected_ordinals
 from verl_hw_core.errors import VisibleDevicesError
 from verl_hw_core.hardware import HardwareSpec, MaskOrder
 
@@ -49,11 +53,13 @@ class Mask:
         entries: One entry for each visible device, in the order of the ordinals: the text that exposes exactly this
             device when written to the variable. None when the variable is not set: all devices.
         order: Whether the runtime numbers devices as listed or in ascending order.
+        filtered_by: Variable that narrowed the mask further, or None.
     """
 
     source: str
     entries: tuple[str, ...] | None
     order: MaskOrder = "as_listed"
+    filtered_by: str | None = None
 
     @property
     def value(self) -> str | None:
@@ -65,12 +71,22 @@ def read_mask(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> Ma
     """Reads the mask that the vendor's runtime obeys in the given environment.
 
     Raises:
-        VisibleDevicesError: The value is malformed or names a device twice.
+        VisibleDevicesError: The value is malformed or names a device twice, or a filter selects a device that the mask
+            does not leave.
     """
-    for name in (*spec.overriding_visible_envvars, spec.visible_devices_envvar):
-        if name in environ:
-            return Mask(name, _parse(spec, name, environ[name], environ), spec.mask_order)
-    return Mask(spec.visible_devices_envvar, None, spec.mask_order)
+    name = variable_in_force(spec, environ)
+    entries = _parse(spec, name, environ[name], environ) if name in environ else None
+    mask = Mask(name, entries, spec.mask_order)
+    for other in spec.filtering_envvars:
+        if other in environ:
+            mask = _filtered(mask, other, environ[other])
+    return mask
+
+
+def variable_in_force(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> str:
+    """Returns the variable whose value the runtime obeys: the strongest that is set, or the spec's own."""
+    names = (*spec.overriding_visible_envvars, spec.visible_devices_envvar)
+    return next((name for name in names if name in environ), spec.visible_devices_envvar)
 
 
 def physical_id(mask: Mask, ordinal: int) -> str:
@@ -133,7 +149,7 @@ def select(mask: Mask, ids: Sequence[str | int], numbering: Numbering = "auto") 
         raise VisibleDevicesError(f"Device ids {wanted} name the same device twice: {_describe(mask)}")
     if mask.order == "ascending":
         chosen = sorted(chosen, key=_sort_key)
-    return Mask(mask.source, tuple(chosen), mask.order)
+    return replace(mask, entries=tuple(chosen))
 
 
 def check_count(mask: Mask, runtime_count: int) -> None:
@@ -193,6 +209,19 @@ def _parse(spec: HardwareSpec, name: str, value: str, environ: Mapping[str, str]
     if spec.subdevice_mask and environ.get(HIERARCHY_ENVVAR, "").strip().upper() == "COMPOSITE":
         entries = _join_parts(entries)
     return tuple(entries)
+
+
+def _filtered(mask: Mask, variable: str, value: str) -> Mask:
+    ordinals = selected_ordinals(variable, value)
+    if ordinals is None:
+        return mask
+    missing = [] if mask.entries is None else [number for number in ordinals if number >= len(mask.entries)]
+    if missing:
+        raise VisibleDevicesError(
+            f"{variable}={value!r} selects device {missing[0]}, counted among those that are left: {_describe(mask)}. "
+            f"Unset {variable}"
+        )
+    return replace(mask, entries=tuple(physical_id(mask, ordinal) for ordinal in ordinals), filtered_by=variable)
 
 
 def _join_parts(entries: Sequence[str]) -> list[str]:
@@ -260,6 +289,8 @@ def _select_relative(mask: Mask, wanted: Sequence[str]) -> list[str] | None:
 def _describe(mask: Mask) -> str:
     if mask.entries is None:
         return f"{mask.source} is not set, so all devices are visible and ids count from 0"
+    if mask.filtered_by is not None:
+        return f"{mask.source} and {mask.filtered_by} leave the devices {mask.value!r}"
     count = len(mask.entries)
     return f"{mask.source}={mask.value!r} makes {count} device{'' if count == 1 else 's'} visible"
 

@@ -57,6 +57,7 @@ def install(request: Request, wanted_limits: limits.Limits) -> Simulation:
         [profile.uuid(index) for index in range(request.devices)],
         profile.ascending_mask,
         profile.subdevice_mask,
+        profile.selector_variable or "",
     )
     if profile.kind == "privateuse1":
         torch.utils.rename_privateuse1_backend(profile.device_name)

@@ -50,6 +50,7 @@ class Profile:
         mask_variables: Visibility variables; the first one that is set wins.
         ascending_mask: Ordinals follow ascending ids whatever the order in the mask.
         subdevice_mask: Mask entries may be ``"<id>.<part>"``.
+        selector_variable: SYCL's device selector, which filters the devices that the mask leaves, or None.
         device_label: Name of a device.
         uuid_prefix: Start of a device's uuid, as ``"MLU-"``.
         capability: What ``get_device_capability`` returns: a (major, minor) pair or a mapping.
@@ -70,6 +71,7 @@ class Profile:
     mask_variables: tuple[str, ...]
     ascending_mask: bool = False
     subdevice_mask: bool = False
+    selector_variable: str | None = None
     device_label: str = "Simulated device"
     uuid_prefix: str = "SIM-"
     capability: tuple[int, int] | Mapping[str, Any] = (1, 0)
@@ -105,7 +107,7 @@ CAMBRICON = Profile(
     vendor="cambricon",
     device_name="mlu",
     ccl_backend="cncl",
-    mask_variables=("MLU_VISIBLE_DEVICES",),
+    mask_variables=("CN_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES"),
     device_label="MLU590-M9 (simulated)",
     uuid_prefix="MLU-",
     capability=(5, 0),
@@ -150,6 +152,7 @@ INTEL = Profile(
     mask_variables=("ZE_AFFINITY_MASK",),
     ascending_mask=True,
     subdevice_mask=True,
+    selector_variable="ONEAPI_DEVICE_SELECTOR",
     device_label="Intel(R) Arc(TM) Pro B60 Graphics (simulated)",
     uuid_prefix="8680-",
     capability=MappingProxyType(

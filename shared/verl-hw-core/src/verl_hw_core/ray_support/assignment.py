@@ -60,12 +60,18 @@ def cards(mask: Mask, ordinals: Sequence[int]) -> tuple[str, ...]:
 
 
 def describe(mask: Mask) -> str:
-    """Return the mask as a user would write it."""
-    return f"{mask.source} is not set" if mask.value is None else f"{mask.source}={mask.value!r}"
+    """Return the mask in words."""
+    if mask.value is None:
+        return f"{mask.source} is not set"
+    beside = "" if mask.filtered_by is None else f" with {mask.filtered_by}"
+    return f"{mask.source}{beside} makes {mask.value!r} visible"
 
 
 def _ordinal(mask: Mask, holding: Holding, index: int) -> int:
     slots = holding.slots or ()
+    if mask.filtered_by is not None and mask.filtered_by == holding.ray_variable:
+        # Ray's ids count what the mask leaves, and so does the filter that Ray writes.
+        return index if len(mask.entries or ()) == len(slots) else slots[index]
     if mask.source != holding.ray_variable or mask.entries is None or len(holding.ids) != len(slots):
         return slots[index]
     if set(holding.ids) == set(mask.entries):

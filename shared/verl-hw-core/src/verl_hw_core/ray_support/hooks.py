@@ -29,8 +29,6 @@ def install() -> None:
 
 
 def _change_worker(module: ModuleType) -> None:
-    if _is_anothers_run():
-        return
     from verl_hw_core.ray_support import worker_device as device
 
     name = "_setup_env_cuda_visible_devices"

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from verl_hw_core import upstream
+from verl_hw_core import load_report, upstream, vendors
 from verl_hw_core.errors import DeviceAssignmentError
 from verl_hw_core.platform import AcceleratorPlatform
+from verl_hw_core.platform_table import PLATFORM_ENVVAR
 from verl_hw_core.ray_support import assignment, claims
 from verl_hw_core.ray_support import holding as holdings
 from verl_hw_core.ray_support.holding import Holding
@@ -47,7 +48,11 @@ def replacement(own: Callable[[Any], None]) -> Callable[[Any], None]:
         from verl.plugin.platform import get_platform
 
         platform = get_platform()
-        if not isinstance(platform, AcceleratorPlatform) or not ray.is_initialized():
+        if not ray.is_initialized():
+            own(worker)
+            return
+        if not isinstance(platform, AcceleratorPlatform):
+            _say_if_a_device_is_held(platform.vendor_name)
             own(worker)
             return
         devices = find(platform)
@@ -75,8 +80,9 @@ def find(platform: AcceleratorPlatform) -> WorkerDevices | None:
     check_count(mask, count)
     if holding.slots is None:
         everything = assignment.cards(mask, range(count))
-        ordinal = everything.index(_node_claims().take(_bundle(holding), everything))
-        return WorkerDevices(holding.resource, (ordinal,), (everything[ordinal],))
+        first = (holding.bundle or 0) % max(count, 1)  # so that ranks and devices are in one order where they can be
+        card = _node_claims().take(_bundle(holding), everything[first:] + everything[:first])
+        return WorkerDevices(holding.resource, (everything.index(card),), (card,))
     ordinals = assignment.ordinals(mask, holding, count)
     found = assignment.cards(mask, ordinals)
     _claim(holding, mask, found)
@@ -98,6 +104,21 @@ def answer_for_this_worker(devices: WorkerDevices) -> None:
         return {**own(context), devices.resource: list(devices.cards)}
 
     upstream.replace(IDS_ROW, RuntimeContext, "get_accelerator_ids", get_accelerator_ids)
+
+
+def _say_if_a_device_is_held(chosen: str) -> None:
+    """Warn in a worker that holds a chip of ours while verl runs on another platform; verl says that at DEBUG."""
+    for spec in vendors.specs():
+        names = [name for name in spec.ray_resources if name not in ("GPU", "NPU")]
+        holding = holdings.of_this_actor(names)
+        if holding is not None:
+            load_report.report(
+                spec.distribution,
+                "setting up a Ray worker",
+                f"the worker holds {holding.amount:g} {holding.resource} but verl's platform is {chosen!r}",
+                f"Set {PLATFORM_ENVVAR}={spec.key} where the job is started; verl-hw detect, on this node, says what "
+                "was found",
+            )
 
 
 def _claim(holding: Holding, mask: Mask, found: tuple[str, ...]) -> None:

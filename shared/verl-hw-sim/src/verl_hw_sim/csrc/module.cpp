@@ -32,7 +32,8 @@ void install(
     std::vector<std::string> mask_variables,
     std::vector<std::string> uuids,
     bool ascending_mask,
-    bool subdevice_mask) {
+    bool subdevice_mask,
+    std::string selector_variable) {
   TORCH_CHECK(devices >= 0 && devices <= kMaxDevices, "between 0 and ", int{kMaxDevices}, " devices, got ", devices);
   runtime_config() = {
       std::move(vendor),
@@ -40,7 +41,8 @@ void install(
       std::move(mask_variables),
       std::move(uuids),
       ascending_mask,
-      subdevice_mask};
+      subdevice_mask,
+      std::move(selector_variable)};
   c10::SetAllocator(kDeviceType, allocator(), /*priority=*/255);
   prefer_cpu_kernels();
 #if defined(SIM_KIND_PRIVATEUSE1)

@@ -21,6 +21,7 @@ struct RuntimeConfig {
   std::vector<std::string> device_uuids;    // of the physical devices
   bool ascending_mask = false;              // ordinals follow ascending ids whatever the mask's order
   bool subdevice_mask = false;              // entries may be "<id>.<part>"
+  std::string selector_variable;            // SYCL's selector, which filters what the mask left; empty: none
 };
 
 inline RuntimeConfig& runtime_config() {
@@ -62,7 +63,39 @@ inline std::optional<DeviceIndex> masked_id(const std::string& raw, const Runtim
   return std::nullopt;
 }
 
-inline std::vector<DeviceIndex> read_visible_ids() {
+// SYCL's selector "level_zero:0,2" or "*:gpu": keeps some of the devices that are there, in their order. Terms of other
+// backends keep none, and numbers of devices that are not there are passed over.
+inline std::vector<DeviceIndex> selected(const std::vector<DeviceIndex>& ids, const std::string& selector) {
+  std::vector<DeviceIndex> kept;
+  std::stringstream terms(selector);
+  std::string term;
+  std::vector<bool> keep(ids.size(), false);
+  while (std::getline(terms, term, ';')) {
+    const auto colon = term.find(':');
+    const std::string backend = trimmed(term.substr(0, colon));
+    if (colon == std::string::npos || (backend != "level_zero" && backend != "*")) {
+      continue;
+    }
+    std::stringstream devices(term.substr(colon + 1));
+    std::string device;
+    while (std::getline(devices, device, ',')) {
+      device = trimmed(device);
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (device == "*" || device == "gpu" || (all_digits(device) && static_cast<size_t>(std::stoi(device)) == i)) {
+          keep[i] = true;
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (keep[i]) {
+      kept.push_back(ids[i]);
+    }
+  }
+  return kept;
+}
+
+inline std::vector<DeviceIndex> read_masked_ids() {
   const auto& config = runtime_config();
   std::vector<DeviceIndex> ids;
   const char* mask = nullptr;
@@ -94,6 +127,13 @@ inline std::vector<DeviceIndex> read_visible_ids() {
     std::sort(ids.begin(), ids.end());
   }
   return ids;
+}
+
+inline std::vector<DeviceIndex> read_visible_ids() {
+  const auto ids = read_masked_ids();
+  const auto& variable = runtime_config().selector_variable;
+  const char* selector = variable.empty() ? nullptr : std::getenv(variable.c_str());
+  return selector == nullptr ? ids : selected(ids, selector);
 }
 
 inline std::atomic<bool>& runtime_started() {
