@@ -35,6 +35,11 @@ SPEC = HardwareSpec(
     ),
     # Counts devices through EFML, so that asking does not start the runtime and poison fork. [C] torch_gcu
     launch_env=(("PYTORCH_EFML_BASED_GCU_CHECK", "1"),),
+    trainer_options=(  # [C] public Enflame quick start
+        ("actor_rollout_ref.rollout.enforce_eager", "True"),
+        ("actor_rollout_ref.actor.use_torch_compile", "False"),
+        ("actor_rollout_ref.actor.fsdp_config.use_torch_compile", "False"),
+    ),
     cuda_migration="torch_gcu.transfer_to_gcu",  # rewrites torch.cuda, nccl to eccl [C] torch_gcu 2.10
     traces=Traces(
         torch_version_tag="+gcu",  # [U]: costs nothing where the vendor's torch has no such tag

@@ -14,6 +14,7 @@ CapabilityRule = Literal["module", "none"]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ENVVAR = re.compile(r"[A-Z][A-Z0-9_]*")
 _RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_HYDRA_KEY = re.compile(r"\+{0,2}[a-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
 _PCI_VENDOR = re.compile(r"0x[0-9a-f]{4}")
 
 
@@ -85,6 +86,8 @@ class HardwareSpec:
         profiler_module: Dotted name, from ``torch``, of a module with ``start``/``stop``, or None.
         rollout_env: Defaults for rollout processes, as (name, value); what the user exported wins.
         launch_env: Defaults for training processes, likewise.
+        trainer_options: Options of verl's PPO trainer that the stack needs, as (hydra key, value); the baseline
+            script passes them on, and what the user says on its command line wins.
         cuda_migration: Module of the vendor's stack whose import makes ``torch.cuda`` mean this device, or None. Loaded
             for Megatron engines only.
         sdk_version_files: Files in which the vendor's SDK states its version; for bug reports.
@@ -114,6 +117,7 @@ class HardwareSpec:
     profiler_module: str | None = None
     rollout_env: tuple[tuple[str, str], ...] = ()
     launch_env: tuple[tuple[str, str], ...] = ()
+    trainer_options: tuple[tuple[str, str], ...] = ()
     cuda_migration: str | None = None
     sdk_version_files: tuple[str, ...] = ()
     traces: Traces = field(default_factory=Traces)
@@ -131,6 +135,8 @@ class HardwareSpec:
         envvars = (*masks, *self.ray_noset_envvars)
         for name in (*envvars, *(name for name, _ in (*self.rollout_env, *self.launch_env))):
             _check("environment variable", name, _ENVVAR)
+        for name, _ in self.trainer_options:
+            _check("trainer_options", name, _HYDRA_KEY)
         if self.traces.pci_vendor is not None:
             _check("traces.pci_vendor", self.traces.pci_vendor, _PCI_VENDOR)
         if self.key in self.aliases:

@@ -43,8 +43,8 @@ def completion(run: Run, plan: Plan, references: Sequence[Run]) -> Criterion:
         return _COMPLETED.answered(
             False, last, f"exit code {ending.exit_code} after step {run.last_step}", "exit code 0"
         )
-    if ending.error and (not ending.finished or ending.error.startswith("Error executing job")):
-        return _COMPLETED.answered(False, last, f"{ending.error[:160]} (last step {run.last_step})", "no error")
+    if failed_early(run):
+        return _COMPLETED.answered(False, last, f"{(ending.error or '')[:160]} (last step {run.last_step})", "no error")
     if plan.steps is not None:
         return _by_steps(run, plan.steps, "as planned")
     if plan.epochs is not None:
@@ -62,7 +62,8 @@ def completion(run: Run, plan: Plan, references: Sequence[Run]) -> Criterion:
 
 def failed_early(run: Run) -> bool:
     """Whether the log itself shows that training broke off with an error."""
-    return bool(run.ending.exit_code or (run.ending.error and not run.ending.finished))
+    ending = run.ending
+    return bool(ending.exit_code) or (ending.error is not None and not ending.finished and ending.exit_code is None)
 
 
 def _by_steps(run: Run, planned: int, why: str) -> Criterion:

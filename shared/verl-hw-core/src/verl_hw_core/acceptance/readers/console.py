@@ -21,6 +21,7 @@ _PROGRESS = re.compile(r"Training Progress:.*?(\d+)/(\d+) \[")
 _PLANNED_STEPS = re.compile(r"Total training steps: (\d+)")
 _PLANNED_EPOCHS = re.compile(r"'total_epochs': (\d+)")
 _EXIT_CODE = re.compile(r"^baseline: training ended with exit code (\d+)$")
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b")
 _ERRORS = ("Error executing job with overrides", "Traceback (most recent call last)")
 
 
@@ -81,12 +82,7 @@ def _note_ending(builder: RunBuilder, line: str) -> None:
     elif found := _EXIT_CODE.match(line):
         builder.ending = replace(ending, exit_code=int(found[1]))
     elif any(error in line for error in _ERRORS):
-        builder.ending = replace(ending, error=ending.error or "Traceback")
-    elif ending.error == "Traceback":
-        builder.ending = replace(ending, error=_error_line(line))
-
-
-def _error_line(line: str) -> str:
-    """Return the line that names the error, once the frames of the traceback are over."""
-    text = _RAY_PREFIX.sub("", line)
-    return text.strip() if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b", text) else "Traceback"
+        builder.ending = replace(ending, error=ending.error or "a traceback")
+    elif ending.error and _ERROR.match(_RAY_PREFIX.sub("", line)):
+        # The last one is what ended the run: Ray prints the cause below the error that it wraps it in.
+        builder.ending = replace(ending, error=_RAY_PREFIX.sub("", line).strip())
