@@ -167,7 +167,8 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, str):
         return redactor.text(value)
     if isinstance(value, dict):
-        return {name: _redacted(inner, redactor) for name, inner in value.items()}
+        # torch's own commit looks like a key and is none.
+        return {name: inner if name == "git_version" else _redacted(inner, redactor) for name, inner in value.items()}
     if isinstance(value, Sequence):
         return [_redacted(inner, redactor) for inner in value]
     return value

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from verl_hw_core.conformance.results import Status
 from verl_hw_core.doctor import foreign
@@ -120,7 +121,7 @@ def _look(facts: Facts, checks: Sequence[Check], groups: Sequence[str], settings
         if RAY in needed and cluster_to_ask(facts.environ):
             ray = followers.start(lambda: run_child("ray_cluster", [], deadline=_RAY_DEADLINE, stop=followers.stop))
         others = [
-            followers.start(lambda name=name: foreign.run_group(name, vendor, settings.deadline, followers.stop))  # type: ignore[misc]
+            followers.start(partial(foreign.run_group, name, vendor, settings.deadline, followers.stop))
             for name in groups
         ]
         facts.verl = verl.result() if verl is not None else ChildReport()

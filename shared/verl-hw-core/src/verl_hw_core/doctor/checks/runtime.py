@@ -32,12 +32,15 @@ def devices(facts: Facts) -> Finding:
     count, names = stage.data["count"], ", ".join(sorted(set(stage.data["names"])))
     try:
         mask = read_mask(spec, facts.environ)
+    except VisibleDevicesError as error:
+        return skip(f"the mask cannot be read, see environment.visible: {error}")
+    try:
         check_count(mask, count)
     except VisibleDevicesError as error:
         return fail(
             str(error),
             expected="as many devices as the mask names",
-            mend=f"export {spec.visible_devices_envvar}={','.join(map(str, range(count)))}",
+            mend=f"export {mask.source}={','.join(map(str, range(count)))}   # the devices that are there",
         )
     if count == 0 and mask.entries != ():
         return fail(

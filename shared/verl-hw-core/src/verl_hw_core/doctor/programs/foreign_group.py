@@ -7,6 +7,7 @@ TASK is ``list`` or ``run``; VENDOR the platform key that ``--vendor`` named, or
 
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ def main(folder: Path, deadline: float, task: str, group: str, vendor: str) -> N
         facts = Facts(asked=None if vendor == "-" else vendor)
         for check in loaded:
             if _applies(check, facts):
-                stages.attempt(check.id, lambda check=check: asdict(check.run(facts)))  # type: ignore[misc]
+                stages.attempt(check.id, partial(_run, check, facts))
+
+
+def _run(check: Check, facts: Facts) -> dict[str, Any]:
+    return asdict(check.run(facts))
 
 
 def _applies(check: Check, facts: Facts) -> bool:

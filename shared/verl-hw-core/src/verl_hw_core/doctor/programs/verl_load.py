@@ -10,6 +10,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
@@ -47,7 +48,11 @@ def _look_deeper(stages: Stages) -> None:
         stages.attempt(name, look)
     for name in ("megatron.core", "transformer_engine"):
         if _is_there(name):
-            stages.attempt(name, lambda name=name: importlib.import_module(name).__name__)  # type: ignore[misc]
+            stages.attempt(name, partial(_import, name))
+
+
+def _import(name: str) -> str:
+    return importlib.import_module(name).__name__
 
 
 def _is_there(name: str) -> bool:
