@@ -9,6 +9,7 @@ clipped policy gradients a batch, AdamW with gradient clipping. What it logs has
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -153,9 +154,9 @@ class Toy:
         kl_slope = np.where(k3 < 10, 1 - np.exp(difference), 0.0)
         slope = -advantages[:, None] * ratio * ~clipped + KL_COEFFICIENT * kl_slope
         slope = slope * mask / tokens
-        gradient = np.zeros_like(self._weights)
-        np.add.at(gradient, chosen, slope)
-        np.add.at(gradient, chosen[:2], -slope[:, :, None] * np.exp(log_probs[chosen[:2]]))
+        # d(log prob of the token)/d(logits) is the token's one-hot vector less the probabilities.
+        towards = np.eye(VOCABULARY)[chosen[2]] - np.exp(log_probs[prompts])
+        gradient = np.tensordot(np.eye(PROMPTS)[prompts].T, slope[:, :, None] * towards, axes=1)
         gradient = self._reduced(gradient, step)
         norm = float(np.sqrt((gradient**2).sum()))
         self._weights -= self._adam.step(gradient * min(1.0, CLIP_NORM / max(norm, 1e-12)), LEARNING_RATE)
@@ -205,3 +206,21 @@ def _rollout_gap(trainer, rollout, mask):
         "rollout_corr/k3_kl": _masked(np.exp(ratio) - ratio - 1, mask),
         "rollout_corr/log_ppl_abs_diff": float(np.abs(per_answer).mean()),
     }
+
+
+KINDS = {
+    "good": Faults(),
+    "stale": Faults(frozen_rollout_from=3),
+    "lagging": Faults(lagging_rollout_from=3),
+    "divided": Faults(divided_gradients=True),
+    "collapse": Faults(sign_flipped_from=55),
+    "wrong sign": Faults(sign_flipped_from=1),
+    "dead": Faults(dead=True),
+    "mismatch": Faults(rollout_noise=0.5),
+}
+
+
+@cache
+def records(kind="good", seed=0, steps=100, batch=64):
+    """Return what a run of this kind logged, computed once a process."""
+    return tuple(Toy(seed=seed, steps=steps, batch=batch, faults=KINDS[kind]).run())
