@@ -3,6 +3,7 @@
 """The variables that verl-hw itself reads, and those whose values are a choice; a test compares them with the code."""
 
 OF_VERL_HW = (
+    "VERL_HW_CUDA_MIGRATION",
     "VERL_HW_LAUNCH_ID",
     "VERL_HW_MODEL_PATCHES",
     "VERL_HW_PROBE_CACHE",
@@ -10,6 +11,7 @@ OF_VERL_HW = (
     "VERL_HW_REDUCTION",
     "VERL_HW_RUN_FACTS",
     "VERL_HW_SIM",
+    "VERL_HW_SIM_CACHE",
     "VERL_HW_SIM_LIMITS",
 )
 

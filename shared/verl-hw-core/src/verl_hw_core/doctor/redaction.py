@@ -54,7 +54,9 @@ class Redactor:
         homes = {environ.get("HOME", ""), str(Path("~").expanduser())}
         for home in sorted(homes, key=len, reverse=True):
             if len(home.strip("/")) > 0:
-                self._names.append((re.compile(re.escape(home.rstrip("/")) + r"(?![A-Za-z0-9_-])"), "<home>"))
+                self._names.append(
+                    (re.compile(r"(?<![A-Za-z0-9_.-])" + re.escape(home.rstrip("/")) + r"(?![A-Za-z0-9_-])"), "<home>")
+                )
         for value, shown in ((_host(), "<host>"), (_user(environ), "<user>")):
             # "root" says nothing, and would be found in half of all paths.
             if len(value) >= _SHORTEST_NAME and value not in ("root", "localhost"):

@@ -10,7 +10,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from verl_hw_core.doctor.model import Finding
+from verl_hw_core.doctor.programs.unexecuted import leave_out
 from verl_hw_core.errors import CheckDefinitionError
+from verl_hw_core.installed import PLUGIN_GROUP
 
 if TYPE_CHECKING:
     from verl_hw_core.doctor.facts import Facts
@@ -81,6 +83,7 @@ def check(
         if known is not None and known.run.__module__ != function.__module__:
             raise CheckDefinitionError(f"there are two checks with the id {check_id!r}: rename one")
         title = (function.__doc__ or check_id).strip().splitlines()[0].rstrip(".")
+        # The anchor that GitHub gives a heading with that text.
         place = f"docs/doctor.md#{check_id.replace('.', '')}" if doc is None else doc
         _checks[check_id] = Check(
             id=check_id, title=title, why=why, run=function, needs=needs, vendors=vendors, doc=place
@@ -106,9 +109,14 @@ def foreign_groups() -> dict[str, EntryPoint]:
 def load_group(point: EntryPoint) -> tuple[Check, ...]:
     """Import a foreign group's module, in a process of its own, and return its checks.
 
+    A vendor wheel's package is not executed for it, since that would register the wheel and import verl.
+
     Raises:
         CheckDefinitionError: The module defines no check of this group.
     """
+    package = point.module.partition(".")[0]
+    if package != point.module and package in {one.module for one in entry_points(group=PLUGIN_GROUP)}:
+        leave_out(package)
     importlib.import_module(point.module)
     found = tuple(one for one in _checks.values() if one.group == point.name)
     if not found:

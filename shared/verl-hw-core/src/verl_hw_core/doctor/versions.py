@@ -16,7 +16,7 @@ _FILE = Path(__file__).parents[1] / "tested_versions.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tested:
+class VersionRow:
     """What one package was run with.
 
     Attributes:
@@ -63,10 +63,10 @@ class Conflict:
         return f"{self.package} wants {self.requirement.name}{self.requirement.specifier}, found {found}"
 
 
-def tested_versions() -> tuple[Tested, ...]:
+def version_table() -> tuple[VersionRow, ...]:
     """Return the table of tested versions."""
     rows = json.loads(_FILE.read_text(encoding="utf-8"))["packages"]
-    return tuple(Tested(**{**row, "tested": tuple(row["tested"])}) for row in rows)
+    return tuple(VersionRow(**{**row, "tested": tuple(row["tested"])}) for row in rows)
 
 
 def installed_version(name: str) -> str | None:

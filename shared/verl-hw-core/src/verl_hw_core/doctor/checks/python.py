@@ -6,7 +6,7 @@ from verl_hw_core.detection.modules import look_up
 from verl_hw_core.doctor.facts import Facts
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.registry import VERL, check
-from verl_hw_core.doctor.versions import installed_version, tested_versions
+from verl_hw_core.doctor.versions import installed_version, version_table
 from verl_hw_core.hardware import HardwareSpec
 
 # Local parts of the version that torch's own index gives its builds.
@@ -69,7 +69,7 @@ def torch_build(facts: Facts) -> Finding:
 def versions(_facts: Facts) -> Finding:
     """Versions are among those that verl-hw was run with."""
     good, untried, refused = [], [], []
-    for row in tested_versions():
+    for row in version_table():
         version = installed_version(row.name)
         if version is None:
             continue  # a check of its own says so

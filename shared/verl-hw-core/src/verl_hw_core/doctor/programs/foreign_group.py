@@ -21,15 +21,16 @@ def main(folder: Path, deadline: float, task: str, group: str, vendor: str) -> N
     stages = Stages(folder, deadline)
     loaded: list[Check] = []
 
+    facts = Facts(asked=None if vendor == "-" else vendor)
+
     def load() -> list[dict[str, Any]]:
-        loaded.extend(load_group(foreign_groups()[group]))
+        found = load_group(foreign_groups()[group])
+        loaded.extend(check for check in found if task != "run" or _applies(check, facts))
         return [_described(check) for check in loaded]
 
     if stages.attempt("load", load) and task == "run":
-        facts = Facts(asked=None if vendor == "-" else vendor)
         for check in loaded:
-            if _applies(check, facts):
-                stages.attempt(check.id, partial(_run, check, facts))
+            stages.attempt(check.id, partial(_run, check, facts))
 
 
 def _run(check: Check, facts: Facts) -> dict[str, Any]:

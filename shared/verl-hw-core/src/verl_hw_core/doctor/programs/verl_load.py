@@ -11,13 +11,14 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib import metadata
-from importlib.util import find_spec, module_from_spec
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from verl_hw_core.doctor.programs import engines, plugins, vendor_runtime
+from verl_hw_core.doctor.programs.unexecuted import leave_out
 from verl_hw_core.doctor.stages import Stages
+from verl_hw_core.doctor.versions import installed_version
 
 
 def main(folder: Path, deadline: float, depth: str, vendor: str) -> None:
@@ -75,13 +76,10 @@ def _full() -> dict[str, Any]:
 
 def _plugins_only() -> dict[str, Any]:
     """Load the plugins as verl does, over verl's interface for them, which needs torch alone of what verl imports."""
-    spec = find_spec("verl")
-    if spec is None:
-        raise AssertionError("the caller has looked")
-    sys.modules["verl"] = module_from_spec(spec)  # not executed: its submodules can be imported all the same
+    leave_out("verl")
     importlib.import_module("verl.plugin.platform.platform_manager")
     plugins.load_all()
-    return {"version": metadata.version("verl"), "file": spec.origin, "full": False}
+    return {"version": installed_version("verl"), "file": sys.modules["verl"].__file__, "full": False}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""A bug report shows what matters, and neither secrets nor names."""
+
+import socket
+
+import pytest
+
+from verl_hw_core.doctor import redaction
+from verl_hw_core.doctor.redaction import HIDDEN, Redactor
+from verl_hw_core.hardware import HardwareSpec
+
+ENVIRONMENT = {
+    "HOME": "/data/people/jdoe42",
+    "USER": "jdoe42",
+    "WANDB_API_KEY": "0123456789abcdef0123456789abcdef01234567",
+    "MY_PASSWORD": "correct horse",
+    "VERL_PLATFORM": "acme",
+    "RAY_TOKEN": "abcdefgh1234",
+    "VLLM_API_KEY": "sk-verysecretindeed",
+    "TOKENIZERS_PARALLELISM": "false",
+    "ACME_VISIBLE_DEVICES": "0,1",
+    "ACME_OTHER": "x",
+    "EDITOR": "vi",
+    "PYTHONPATH": "/data/people/jdoe42/code:/home/somebody/lib:/opt/x",
+    "RAY_ADDRESS": "10.11.12.13:6379",
+    "LD_LIBRARY_PATH": "/opt/correct horse/lib:/scratch/jdoe42/lib",
+}
+SPEC = HardwareSpec(
+    key="acme",
+    display_name="Acme",
+    distribution="verl-hw-acme",
+    device_name="acmedev",
+    ccl_backend="accl",
+    visible_devices_envvar="ACME_VISIBLE_DEVICES",
+    ray_resources=("GPU",),
+)
+
+
+@pytest.fixture
+def redactor(monkeypatch: pytest.MonkeyPatch) -> Redactor:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node17.cluster.example")
+    monkeypatch.setattr(redaction.getpass, "getuser", lambda: "jdoe42")
+    monkeypatch.setenv("HOME", ENVIRONMENT["HOME"])
+    return Redactor(ENVIRONMENT)
+
+
+def test_only_what_matters_is_shown(redactor: Redactor) -> None:
+    shown = redactor.variables(ENVIRONMENT, (SPEC,))
+    assert set(shown) == {
+        *("VERL_PLATFORM", "RAY_TOKEN", "VLLM_API_KEY", "TOKENIZERS_PARALLELISM", "ACME_VISIBLE_DEVICES", "PYTHONPATH"),
+        *("RAY_ADDRESS", "LD_LIBRARY_PATH"),
+    }
+    assert shown["RAY_TOKEN"] == shown["VLLM_API_KEY"] == HIDDEN
+    assert shown["TOKENIZERS_PARALLELISM"] == "false"
+    assert shown["PYTHONPATH"] == "<home>/code:/home/<user>/lib:/opt/x"
+    assert shown["RAY_ADDRESS"] == "<address>:6379"
+    assert shown["LD_LIBRARY_PATH"] == f"/opt/{HIDDEN}/lib:/scratch/<user>/lib"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see /data/people/jdoe42/x and /data/people/jdoe42", "see <home>/x and <home>"),
+        ("/data/people/jdoe423/x", "/data/people/jdoe423/x"),
+        ("on NODE17: no driver", "on <host>: no driver"),
+        ("https://me:pass@host.example/x", f"https://{HIDDEN}@host.example/x"),
+        ("hf_AbCdEfGhIjKlMn", HIDDEN),
+        ("key 0123456789abcdef0123456789abcdef01234567", f"key {HIDDEN}"),
+        ("127.0.0.1:80 and 192.168.1.7", "127.0.0.1:80 and <address>"),
+        ("torch 2.10.0+acme3.8.0.7", "torch 2.10.0+acme3.8.0.7"),
+        ("the password is correct horse", f"the password is {HIDDEN}"),
+    ],
+)
+def test_texts(redactor: Redactor, text: str, expected: str) -> None:
+    assert redactor.text(text) == expected
+
+
+def test_a_superusers_name_hides_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction.getpass, "getuser", lambda: "root")
+    monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
+    monkeypatch.setenv("HOME", "/root")
+    assert Redactor({"HOME": "/root"}).text("/root/a /opt/root/b localhost") == "<home>/a /opt/root/b localhost"
