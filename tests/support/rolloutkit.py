@@ -49,7 +49,7 @@ def tiny_model(seed=0, *, loaded=True, module=None, dtype=torch.float32, raw_log
     def generator(built):
         return Generator(built, Letters(), EOS, 0, raw_log_probs=raw_log_probs)
 
-    return BringupModel(module or tiny_module(seed), dtype, CPU, generator, loaded=loaded)
+    return BringupModel(module or tiny_module(seed), dtype, CPU, generator, lambda: None, loaded=loaded)
 
 
 def request(prompt, seed=0, name="r", **given):

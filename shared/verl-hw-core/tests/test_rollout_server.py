@@ -203,6 +203,17 @@ class TestAbort:
         assert [output.stop_reason for output in outputs] == ["aborted", "aborted", "completed"]
         assert outputs[1].token_ids == []
 
+    def test_a_request_waits_through_several_aborts(self):
+        async def main(server):
+            await server.abort_all_requests()
+            waiting = ask(server, "a")[0]
+            await asyncio.sleep(0.01)
+            await server.abort_all_requests()
+            await server.resume_generation()
+            return await waiting
+
+        assert served(main, tiny_server(tiny_model())).stop_reason == "completed"
+
     def test_one_request(self):
         watched = Watched(held=True)
 
@@ -349,7 +360,7 @@ class TestSleep:
             return await ask(server, "a")[0]
 
         assert served(main, tiny_server(watched, sleep_level=0)).stop_reason == "completed"
-        assert watched.calls == ["generate"]
+        assert watched.calls == ["release_memory", "generate"]
 
 
 class TestRequests:

@@ -24,6 +24,7 @@ def build_model(rollout: Any, model_config: Any, device: torch.device) -> Bringu
     Raises:
         UnsupportedModelSettingError: transformers has no causal language model for this configuration.
     """
+    from verl.plugin.platform import get_platform
     from verl.utils.torch_dtypes import PrecisionType
 
     loaded = rollout.load_format in REAL_LOAD_FORMATS
@@ -38,8 +39,14 @@ def build_model(rollout: Any, model_config: Any, device: torch.device) -> Bringu
             raw_log_probs=rollout.logprobs_mode == "raw_logprobs",
         )
 
-    module = _module(model_config, loaded)
-    return BringupModel(module, PrecisionType.to_dtype(rollout.dtype), device, generator, loaded=loaded)
+    return BringupModel(
+        _module(model_config, loaded),
+        PrecisionType.to_dtype(rollout.dtype),
+        device,
+        generator,
+        get_platform().empty_cache,
+        loaded=loaded,
+    )
 
 
 def _module(model_config: Any, loaded: bool) -> Any:

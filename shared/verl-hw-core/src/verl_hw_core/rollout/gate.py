@@ -21,8 +21,8 @@ class Gate:
     def close(self, *, reject: bool) -> None:
         """Let no request pass until :meth:`open`; with ``reject``, turn them away instead of keeping them."""
         self._rejecting = reject
-        waiting, self._opened = self._opened, asyncio.Event()
-        if reject:
+        if self.is_open or reject:
+            waiting, self._opened = self._opened, asyncio.Event()
             waiting.set()  # who waits looks again, and is turned away
 
     def open(self) -> None:

@@ -27,6 +27,7 @@ class BringupModel:
         dtype: The parameters' dtype.
         device: Where the model lives when awake.
         generator: Makes the generator for the module.
+        empty_cache: Returns memory that torch keeps for later to the device, where another process needs it.
         loaded: Whether the module has weights to generate with.
     """
 
@@ -36,10 +37,12 @@ class BringupModel:
         dtype: torch.dtype,
         device: torch.device,
         generator: Callable[[Any], Generator],
+        empty_cache: Callable[[], None],
         *,
         loaded: bool,
     ) -> None:
         self._device = device
+        self._empty_cache = empty_cache
         self._module = module.eval()
         # Not module.to(dtype): that would round the buffers of the position embedding too.
         _replace_parameters(self._module, lambda one: one.to(dtype) if one.is_floating_point() else one)
@@ -110,9 +113,14 @@ class BringupModel:
         if level == 1:
             self._move(torch.device("cpu"))
             self._unready = self._unready or _ASLEEP
-            return
-        self._unready = _DROPPED
-        _replace_parameters(self._module, lambda one: torch.empty_like(one, device="meta"))
+        else:
+            _replace_parameters(self._module, lambda one: torch.empty_like(one, device="meta"))
+            self._unready = _DROPPED
+        self.release_memory()
+
+    def release_memory(self) -> None:
+        """Return what earlier batches used to the device."""
+        self._empty_cache()
 
     def wake(self) -> None:
         """Bring the weights back to the device, or make room for new ones. Awake, it changes nothing."""

@@ -186,6 +186,8 @@ class BringupServer:
         )
         if not self._waiting:
             self._arrived.clear()
+        if not self._running:  # aborted meanwhile
+            return
         try:
             await self._on_device(self._model.generate, self._running)
         except Exception as error:  # noqa: BLE001 - every caller gets it; the server lives on
@@ -290,8 +292,9 @@ class BringupServer:
                 await self._on_device(self._model.sleep, self._sleep_level)
 
     async def release_kv_cache(self) -> None:
-        """Wait until no batch, and so no key-value cache, is there."""
+        """Wait until no batch, and so no key-value cache, is there; return its memory to the device."""
         await self._drained.wait()
+        await self._on_device(self._model.release_memory)
 
     async def resume_kv_cache(self) -> None:
         """Nothing to bring back: a batch makes its own cache."""

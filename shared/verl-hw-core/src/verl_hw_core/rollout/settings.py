@@ -109,6 +109,10 @@ def _features(rollout: Any) -> list[tuple[bool, str]]:
             f"rollout.checkpoint_engine.backend={backend} sends changes only; use naive, or a backend that sends "
             "whole tensors",
         ),
+        (
+            rollout.checkpoint_engine.update_weights_bucket_megabytes < 1,
+            "rollout.checkpoint_engine.update_weights_bucket_megabytes must be at least 1",
+        ),
         (bool(rollout.prometheus.enable), "rollout.prometheus.enable=True: it serves no metrics"),
     ]
 
