@@ -159,7 +159,9 @@ def join(host: str, port: int, token: str, rank: int, hello: dict[str, Any], dea
     try:
         connection = socket.create_connection((host, port), timeout=max(0.1, deadline - time.monotonic()))
     except OSError as error:
-        raise ChannelClosedError(f"nobody listens at {host} port {port} any more ({error})") from error
+        raise ChannelClosedError(
+            f"nobody listens at {host} port {port} ({error}): it ended, or gave up waiting (rendezvous_timeout)"
+        ) from error
     channel = Channel(connection)
     try:
         nonce = str(_next(channel, deadline).get("nonce"))

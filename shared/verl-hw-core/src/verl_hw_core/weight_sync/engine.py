@@ -149,13 +149,14 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
             await drain(weights)
             return {}
         session = self._opened()
+        session.contents.clear()
         source = each(weights)
         make = partial(Sender, session, global_steps) if session.me.rank == 0 else partial(Relay, session)
         worker: Sender | Relay = self._begin(session, make)
         try:
             return await worker.run(source) or {}
         except FailureFoundError as found:
-            error = session.fail(found.failure)
+            error = session.fail(found.failure, worker.last_name)
             del worker  # its buckets
             await drain(source)
             raise error from found
@@ -178,6 +179,7 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
             WeightTransferError: Some rank failed.
         """
         session = self._opened()
+        session.contents.clear()
         receiver: Receiver = self._begin(session, partial(Receiver, session, global_steps, self._shapes))
         try:
             while True:
@@ -188,7 +190,7 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
                     break
             self._shapes = await receiver.finish(bucket)
         except FailureFoundError as found:
-            raise session.fail(found.failure) from found
+            raise session.fail(found.failure, receiver.last_name) from found
         except BaseException:
             # GeneratorExit above all: the consumer has dropped the iterator, for an error of its own.
             reason = "its consumer stopped taking weights after this tensor; see that process's own error"

@@ -100,6 +100,7 @@ class Receiver:
             self._rebuilder.check(bucket)
         except MalformedBucketError as error:
             raise FailureFoundError(self._failure(str(error), number, error.tensor)) from error
+        self._session.contents[number] = bucket.tensors
         self._check_step(message, bucket)
         if bucket.used:
             self._session.broadcaster.broadcast(buffer[: bucket.used])
@@ -120,7 +121,7 @@ class Receiver:
             return
         found = checksum(buffer[: bucket.used])
         if found != message.get("crc32"):
-            reason = f"its CRC-32 is {found:08x}, the sender's {message.get('crc32')}: the bytes differ"
+            reason = f"its CRC-32 is {found}, the sender's is {message.get('crc32')}: the bytes differ"
             raise FailureFoundError(self._failure(reason, bucket.number, bucket.tensors))
 
     def _failure(self, reason: str, bucket: int, tensor: str | None) -> Failure:

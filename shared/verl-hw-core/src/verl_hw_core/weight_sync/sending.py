@@ -112,6 +112,7 @@ class Sender:
             message |= {"tensors": self._tensors, "bytes": self._bytes}
         if self._pending is not None:
             await self._settle()
+        self._session.contents[bucket.number] = bucket.tensors
         self._session.hear(bucket.number)
         self._session.hub.tell(message | {"step": self._step}, bucket.number)
         call = partial(self._session.broadcaster.broadcast, content) if bucket.used else _nothing

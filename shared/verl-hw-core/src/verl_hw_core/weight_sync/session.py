@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from verl_hw_core.errors import WeightTransferError
@@ -62,6 +62,8 @@ class Session:
         self._control: Hub | Spoke | None = None
         self._store: Any = None
         self.broken = False
+        self.contents: dict[int, str | None] = {}
+        """Tensors of the buckets announced so far in this update, for messages."""
 
     @property
     def hub(self) -> Hub:
@@ -245,8 +247,15 @@ class Session:
             time.sleep(0.02)
         return None
 
-    def fail(self, failure: Failure) -> WeightTransferError:
-        """End the group on all ranks and return what to raise."""
+    def fail(self, failure: Failure, tensor: str | None = None) -> WeightTransferError:
+        """End the group on all ranks and return what to raise.
+
+        Args:
+            failure: What happened.
+            tensor: The last tensor here, named when nothing better is known.
+        """
+        if failure.tensor is None and failure.bucket is not None:
+            failure = replace(failure, tensor=self.contents.get(failure.bucket) or tensor)
         if not self.broken:
             self.broken = True
             self._leave(failure)
