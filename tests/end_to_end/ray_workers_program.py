@@ -120,7 +120,7 @@ def two_nodes(options: dict[str, Any], folder: str) -> dict[str, Any]:
 
     utils.write_ray_address = lambda *_, **__: None  # or ray.init() of other programs on this machine would join it
     node = {"include_dashboard": False, "num_cpus": 4}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 0, "_temp_dir": folder})
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 0, "temp_dir": folder})
     for environment in options["nodes"]:
         cluster.add_node(**node, **options["ray"], env_vars=environment)
     os.environ.update(options["driver"])  # after the cluster: it cannot have inherited them

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from verl_hw_core import upstream
+
+IDS_ROW = "ray-accelerator-ids"
 UNIT_INSTANCE_ENVVAR = "RAY_custom_unit_instance_resources"
 """Ray: custom resources whose single units Ray tells apart, as a comma list; read by the raylet at its start."""
 
@@ -77,8 +80,8 @@ def of_this_actor(resources: Sequence[str]) -> Holding | None:
     import ray
 
     context = ray.get_runtime_context()
-    own_ids = type(context).get_accelerator_ids
-    ids: Mapping[str, Sequence[str]] = getattr(own_ids, "__wrapped__", own_ids)(context)
+    # Ray's own answer, also where a colocated worker of this process has replaced it already.
+    ids: Mapping[str, Sequence[str]] = upstream.original(IDS_ROW, type(context), "get_accelerator_ids")(context)
     resource_ids = _worker().core_worker.resource_ids()
     for resource in resources:
         managed = resource in ids

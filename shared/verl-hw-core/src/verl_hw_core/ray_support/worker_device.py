@@ -17,11 +17,10 @@ from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.platform_table import PLATFORM_ENVVAR
 from verl_hw_core.ray_support import assignment, claims
 from verl_hw_core.ray_support import holding as holdings
-from verl_hw_core.ray_support.holding import Holding
+from verl_hw_core.ray_support.holding import IDS_ROW, Holding
 from verl_hw_core.visible_devices import Mask, check_count, read_mask
 
 WORKER_ROW = "worker-device"
-IDS_ROW = "ray-accelerator-ids"
 
 
 @dataclass(frozen=True)
