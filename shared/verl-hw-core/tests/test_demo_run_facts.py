@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from verl_hw_core.run_facts import RUN_FACTS_ENV, read_facts, record_engine
+from verl_hw_core.run_facts import RUN_FACTS_ENV, device_of, read_facts, record_engine
 
 
 class Parameter:
@@ -38,7 +38,12 @@ def test_one_line_per_engine_sorted_by_rank(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "facts.jsonl"
     monkeypatch.setenv(RUN_FACTS_ENV, str(path))
     monkeypatch.setenv("VERL_HW_SIM", "cambricon:2")
-    platform = SimpleNamespace(vendor_name="cambricon", device_name="mlu", communication_backend_name=lambda: "cncl")
+    platform = SimpleNamespace(
+        vendor_name="cambricon",
+        device_name="mlu",
+        communication_backend_name=lambda: "cncl",
+        current_device=lambda: 1,
+    )
     monkeypatch.setitem(sys.modules, "verl.plugin.platform", SimpleNamespace(get_platform=lambda: platform))
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.13.0"))
     for rank in ("1", "0"):
@@ -50,6 +55,7 @@ def test_one_line_per_engine_sorted_by_rank(tmp_path: Path, monkeypatch: pytest.
         "platform": "cambricon",
         "device": "mlu",
         "parameter_device": "mlu:1",
+        "current_device": "mlu:1",
         "ccl_backend": "cncl",
         "strategy": "fsdp2",
         "torch": "2.13.0",
@@ -63,6 +69,14 @@ def test_a_megatron_engine_keeps_its_module_in_chunks(tmp_path: Path, monkeypatc
     monkeypatch.setenv(RUN_FACTS_ENV, str(tmp_path / "facts"))
     record_engine(Engine(module=[Module()]))
     assert read_facts(tmp_path / "facts")[0]["parameter_device"] == "mlu:1"
+
+
+def test_an_engine_whose_parameters_wait_in_host_memory_is_where_its_process_computes() -> None:
+    fact = {"device": "mlu", "parameter_device": "cpu", "current_device": "mlu:1"}
+    assert device_of(fact) == "mlu:1"
+    assert device_of({**fact, "parameter_device": "mlu:0"}) == "mlu:0"
+    assert device_of({"device": "cpu", "parameter_device": "cpu", "current_device": "cpu"}) == "cpu"
+    assert device_of({"parameter_device": "cpu"}) == "cpu"
 
 
 def test_an_unfinished_line_is_left_out(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from verl_hw_core.demo.metrics import Comparison, Step
-from verl_hw_core.demo.progress import LaunchView
+from verl_hw_core.demo.progress import LaunchView, describe_step
 from verl_hw_core.demo.sft_config import SftSettings
-from verl_hw_core.demo.verdict import Verdict, print_summary, sparkline, write_summary
+from verl_hw_core.demo.table import sparkline
+from verl_hw_core.demo.verdict import Verdict, print_summary, write_summary
 from verl_hw_core.hardware import HardwareSpec
 
 SPEC = HardwareSpec(
@@ -113,7 +115,10 @@ def test_sparkline() -> None:
 def test_view_names_the_stack_once_and_marks_replayed_steps() -> None:
     console = Console(file=io.StringIO(), width=60)
     other = dataclasses.replace(STEPS[3], loss=9.0)
-    with LaunchView(console, "Resuming", first=3, last=4, processes=2, earlier=STEPS) as view:
+    describe = partial(describe_step, earlier={step.number: step for step in STEPS})
+    with LaunchView(
+        console, "Resuming", first=3, last=4, engines=2, describe=describe, starting="starting 2 processes"
+    ) as view:
         view.update([FACT], [])
         view.update([FACT, {**FACT, "rank": 1, "parameter_device": "adev:1"}], [STEPS[2]])
         view.update([FACT, FACT], [STEPS[2], other])

@@ -9,6 +9,7 @@ file once it is initialized. Without the variable nothing happens. Imports nothi
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def engine_facts(engine: Any) -> dict[str, Any]:
         "platform_class": None if platform is None else _class_name(platform),
         "device": _text(getattr(platform, "device_name", None)),
         "parameter_device": _text(getattr(parameter, "device", None)),
+        "current_device": _current_device(platform),
         "parameter_type": None if parameter is None else _class_name(parameter),
         "engine": _class_name(engine),
         "strategy": _text(getattr(config, "strategy", None)),
@@ -67,6 +69,20 @@ def read_facts(path: Path) -> list[dict[str, Any]]:
         return []
     *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
     return sorted((json.loads(line) for line in lines if line), key=lambda fact: fact.get("rank") or 0)
+
+
+def device_of(fact: Mapping[str, Any]) -> str | None:
+    """Return where an engine computes: the device of its parameters, or the process's when they wait in host memory."""
+    device = fact.get("parameter_device")
+    offloaded = device == "cpu" and fact.get("device") not in (None, "cpu")
+    return fact.get("current_device") if offloaded else device
+
+
+def _current_device(platform: Any) -> str | None:
+    if platform is None:
+        return None
+    current = platform.current_device()
+    return f"{platform.device_name}:{current}" if isinstance(current, int) else str(current)
 
 
 def _first_parameter(engine: Any) -> Any:

@@ -5,28 +5,38 @@
 import importlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Collection, Mapping
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
+
+from packaging.requirements import Requirement
+from rich.console import Console
+from rich.markup import escape
 
 from verl_hw_core.demo.failure import relevant_lines
 from verl_hw_core.demo.processes import run_launcher
 from verl_hw_core.errors import MissingComponentError
 from verl_hw_core.hardware import HardwareSpec
 
-# Import names that verl's SFT trainer needs here, with what provides them.
+# Import names of what verl's trainers need here, with what pip installs them by.
 _NEEDED = {
-    "torch": "the vendor's torch build, or: pip install torch",
-    "verl": "pip install 'verl>=0.9'",
-    "transformers": "pip install transformers",
-    "tokenizers": "pip install tokenizers",
-    "safetensors": "pip install safetensors",
-    "pyarrow": "pip install pyarrow",
-    # verl's trainers import these two for its rollout servers and its metadata does not name them.
-    "uvicorn": "pip install uvicorn",
-    "fastapi": "pip install fastapi",
+    "torch": "torch",
+    "verl": "verl>=0.9",
+    "transformers": "transformers",
+    "tokenizers": "tokenizers",
+    "safetensors": "safetensors",
+    "pyarrow": "pyarrow",
+    # verl's trainers import these for its rollout servers and its plain metadata does not name them.
+    "uvicorn": "uvicorn",
+    "fastapi": "fastapi",
 }
+RL_NEEDS = {"ray": "ray", "transfer_queue": "TransferQueue>=0.1.10", "cachetools": "cachetools>=5"}
+"""What verl's PPO trainer needs beside: Ray, and two packages that verl's plain metadata does not name."""
+
 # What a surrounding launcher (torchrun, a job scheduler's PyTorch operator) would tell the children.
 _LAUNCHER = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK"}
@@ -55,19 +65,38 @@ _LONGEST_BUILD_SECONDS = 900.0
 _SIMULATOR_ERROR = re.compile(r"^verl_hw_sim\.errors\.\w+: (?P<reason>.+?)(?:^\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
-def require_components(simulated: bool) -> None:
+def require_components(simulated: bool, more: Mapping[str, str] = MappingProxyType({})) -> None:
     """Check that what the demo runs is installed, without importing it.
 
+    Args:
+        simulated: Whether the simulator is needed too.
+        more: Import names of what else is needed, with pip's requirement.
+
     Raises:
-        MissingComponentError: Something is missing; the message says how to get it.
+        MissingComponentError: Something is missing or too old; the message says how to get it.
     """
-    needed = _NEEDED | ({"verl_hw_sim": "pip install verl-hw-sim"} if simulated else {})
-    missing = [f"{name} ({remedy})" for name, remedy in needed.items() if find_spec(name) is None]
+    needed = {**_NEEDED, **more, **({"verl_hw_sim": "verl-hw-sim"} if simulated else {})}
+    missing = [remedy for remedy in (_missing(name, text) for name, text in needed.items()) if remedy]
     if missing:
         raise MissingComponentError(
             f"the demo needs packages that are not installed: {'; '.join(missing)}. Together: "
             "pip install 'verl-hw-core[demo]' verl-hw-sim (with --find-links dist for wheels that you built)"
         )
+
+
+def _missing(name: str, text: str) -> str | None:
+    """Say how to get a package that is not there or too old."""
+    vendors_own = "the vendor's torch build, or: " if name == "torch" else ""
+    if find_spec(name) is None:
+        return f"{name} ({vendors_own}pip install {shlex.quote(text)})"
+    requirement = Requirement(text)
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return None  # a source tree on the path
+    if requirement.specifier.contains(version, prereleases=True):
+        return None
+    return f"{name} {version} is too old (pip install -U {shlex.quote(text)})"
 
 
 def ignored_choices(spec: HardwareSpec, *, simulated: bool, environment: Mapping[str, str] = os.environ) -> list[str]:
@@ -131,6 +160,37 @@ def prepare_simulator(environment: Mapping[str, str], folder: Path, log: Path) -
         said = _SIMULATOR_ERROR.search(text)
         reason = said["reason"].strip() if said else "\n".join(relevant_lines(text))
         raise MissingComponentError(f"the simulated device does not start: {reason}\nfull log: {log}")
+
+
+def environment_of(
+    spec: HardwareSpec, *, real: bool, devices: int, folder: Path, log: Path, console: Console
+) -> dict[str, str]:
+    """The environment of a launch; a simulated device is compiled now if it never was.
+
+    Args:
+        spec: The vendor.
+        real: Use the vendor's hardware.
+        devices: Number of simulated devices.
+        folder: Working directory of the simulator's first start.
+        log: File for its output.
+        console: Where to say what is done.
+
+    Raises:
+        MissingComponentError: There is no simulated device of this vendor, or it does not start.
+    """
+    ignored = ignored_choices(spec, simulated=not real)
+    if ignored:
+        console.print(f"Not used by the demo: {', '.join(ignored)}", highlight=False, soft_wrap=True)
+    base = base_environment(ignored)
+    if real:
+        return base | real_device(spec)
+    doing = f"Preparing a simulated {escape(spec.display_name)} (compiled the first time, about a minute)"
+    if not console.is_terminal:
+        console.print(doing, highlight=False, soft_wrap=True)  # a status line shows on terminals only
+    with console.status(doing):
+        environment = base | simulated_device(spec, devices)
+        prepare_simulator(environment, folder, log)
+    return environment
 
 
 def real_device(spec: HardwareSpec) -> dict[str, str]:

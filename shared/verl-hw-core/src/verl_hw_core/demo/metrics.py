@@ -4,7 +4,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +46,8 @@ class Comparison:
         return bool(self.replayed) and not self.differences
 
 
-def read_steps(path: Path) -> list[Step]:
-    """Read the steps logged so far; a line still being written is left out."""
+def read_records(path: Path) -> list[tuple[int, Mapping[str, object]]]:
+    """Read what verl's file logger wrote so far, all metrics of each step; an unfinished last line is left out."""
     if not path.exists():
         return []
     *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
@@ -55,7 +55,12 @@ def read_steps(path: Path) -> list[Step]:
     for line in filter(None, lines):
         record = json.loads(line)
         merged.setdefault(int(record["step"]), {}).update(record["data"])
-    return [_step(number, values) for number, values in sorted(merged.items()) if _TRAIN_LOSS in values]
+    return sorted(merged.items())
+
+
+def read_steps(path: Path) -> list[Step]:
+    """Read the training steps of verl's SFT trainer."""
+    return [_step(number, values) for number, values in read_records(path) if _TRAIN_LOSS in values]
 
 
 def loss_fell(steps: Sequence[Step]) -> bool:
@@ -93,15 +98,16 @@ def _differences(whole: Step, resumed: Step) -> list[str]:
     ]
 
 
-def _step(number: int, values: dict[str, object]) -> Step:
-    held_out = _number(values[_HELD_OUT_LOSS]) if _HELD_OUT_LOSS in values else None
+def _step(number: int, values: Mapping[str, object]) -> Step:
+    held_out = as_number(values[_HELD_OUT_LOSS]) if _HELD_OUT_LOSS in values else None
     return Step(
         number=number,
-        loss=_number(values.get(_TRAIN_LOSS)),
-        grad_norm=_number(values.get(_GRAD_NORM)),
+        loss=as_number(values.get(_TRAIN_LOSS)),
+        grad_norm=as_number(values.get(_GRAD_NORM)),
         held_out_loss=held_out,
     )
 
 
-def _number(value: object) -> float:
+def as_number(value: object) -> float:
+    """Return a logged number; NaN where none was logged, or null for one that is not finite."""
     return float(value) if isinstance(value, int | float) else math.nan

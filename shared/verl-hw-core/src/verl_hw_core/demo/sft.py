@@ -5,25 +5,19 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
 from verl_hw_core.demo.assets import write_assets
-from verl_hw_core.demo.devices import (
-    base_environment,
-    ignored_choices,
-    prepare_simulator,
-    real_device,
-    require_components,
-    simulated_device,
-)
+from verl_hw_core.demo.devices import environment_of, require_components
 from verl_hw_core.demo.failure import explain
 from verl_hw_core.demo.metrics import Step, compare_resumed, read_steps
 from verl_hw_core.demo.pairs import collect_pairs
 from verl_hw_core.demo.processes import run_launcher
-from verl_hw_core.demo.progress import LaunchView
+from verl_hw_core.demo.progress import LaunchView, describe_step
 from verl_hw_core.demo.sft_config import SftSettings, launch_command, overrides
 from verl_hw_core.demo.verdict import Verdict, print_summary, write_summary
 from verl_hw_core.demo.workspace import RunFolder, Workspace, is_full, open_workspace, writing
@@ -72,7 +66,14 @@ def run_sft_demo(demo: SftDemo, console: Console) -> Verdict:
 
 def _run(demo: SftDemo, workspace: Workspace, console: Console, start: float) -> Verdict:
     settings = demo.settings
-    environment = _environment(demo, workspace, console)
+    environment = environment_of(
+        demo.spec,
+        real=demo.real,
+        devices=settings.processes,
+        folder=workspace.root,
+        log=workspace.simulator_log,
+        console=console,
+    )
     _build_assets(settings, workspace, console)
 
     launcher = _Launcher(settings=settings, workspace=workspace, environment=environment, console=console)
@@ -92,22 +93,6 @@ def _run(demo: SftDemo, workspace: Workspace, console: Console, start: float) ->
     if verdict.passed and not demo.keep:
         workspace.drop_bulky()
     return verdict
-
-
-def _environment(demo: SftDemo, workspace: Workspace, console: Console) -> dict[str, str]:
-    ignored = ignored_choices(demo.spec, simulated=not demo.real)
-    if ignored:
-        console.print(f"Not used by the demo: {', '.join(ignored)}", highlight=False, soft_wrap=True)
-    base = base_environment(ignored)
-    if demo.real:
-        return base | real_device(demo.spec)
-    doing = f"Preparing a simulated {escape(demo.spec.display_name)} (compiled the first time, about a minute)"
-    if not console.is_terminal:
-        console.print(doing, highlight=False, soft_wrap=True)  # a status line shows on terminals only
-    with console.status(doing):
-        environment = base | simulated_device(demo.spec, demo.settings.processes)
-        prepare_simulator(environment, workspace.root, workspace.simulator_log)
-    return environment
 
 
 def _build_assets(settings: SftSettings, workspace: Workspace, console: Console) -> None:
@@ -149,11 +134,19 @@ class _Launcher:
         title = f"Resuming from the checkpoint of step {step}, in new processes with other initial weights"
         return self._launch(self.workspace.resumed, checkpoint, self._view(title, first=step + 1, earlier=whole))
 
-    def _view(self, title: str, *, first: int, earlier: Sequence[Step] = ()) -> LaunchView:
-        last, processes = self.settings.steps, self.settings.processes
-        return LaunchView(self.console, title, first=first, last=last, processes=processes, earlier=earlier)
+    def _view(self, title: str, *, first: int, earlier: Sequence[Step] = ()) -> LaunchView[Step]:
+        processes = self.settings.processes
+        return LaunchView(
+            self.console,
+            title,
+            first=first,
+            last=self.settings.steps,
+            engines=processes,
+            describe=partial(describe_step, earlier={step.number: step for step in earlier}),
+            starting=f"starting {processes} processes",
+        )
 
-    def _launch(self, run: RunFolder, checkpoint: Path | None, view: LaunchView) -> list[Step]:
+    def _launch(self, run: RunFolder, checkpoint: Path | None, view: LaunchView[Step]) -> list[Step]:
         run.root.mkdir()
 
         def watch() -> tuple[int, int, int]:

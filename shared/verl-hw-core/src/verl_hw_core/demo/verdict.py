@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.box import SQUARE
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from verl_hw_core.demo.metrics import Comparison, Step, loss_fell
 from verl_hw_core.demo.sft_config import SftSettings
+from verl_hw_core.demo.table import (
+    Row,
+    describe_stack,
+    is_on_device,
+    is_simulated,
+    print_simulated,
+    print_table,
+    sparkline,
+)
 from verl_hw_core.hardware import HardwareSpec
 
-_BARS = "▁▂▃▄▅▆▇█"
 _MOST_DIFFERENCES = 4
-_FRAME_FROM = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +52,7 @@ class Verdict:
     @property
     def on_device(self) -> bool:
         """Whether every process of both launches ran on the platform and device that were asked for."""
-        device = self.spec.device_name
-        wanted = (self.spec.key, device)
-        found = [(fact.get("platform"), str(fact.get("parameter_device")).partition(":")[0]) for fact in self.facts]
-        return len(found) == 2 * self.settings.processes and all(pair == wanted for pair in found)
+        return is_on_device(self.facts, self.spec, 2 * self.settings.processes)
 
     @property
     def loss_fell(self) -> bool:
@@ -65,7 +67,7 @@ class Verdict:
     @property
     def simulated(self) -> bool:
         """Whether the processes say that their device was simulated."""
-        return any(fact.get("simulator") for fact in self.facts)
+        return is_simulated(self.facts)
 
 
 def write_summary(verdict: Verdict, path: Path) -> None:
@@ -89,50 +91,18 @@ def write_summary(verdict: Verdict, path: Path) -> None:
 
 def print_summary(verdict: Verdict, console: Console) -> None:
     """Print the result as a short table."""
-    # A narrow terminal has no room for a frame.
-    frame = SQUARE if console.width >= _FRAME_FROM else None
-    console.print(f"[bold]verl SFT on {escape(verdict.spec.display_name)}[/]", soft_wrap=True, highlight=False)
-    table = Table(show_header=False, box=frame, padding=(0, 1, 0, 0) if frame is None else (0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("on the device", _mark(verdict.on_device), _device(verdict))
-    table.add_row("loss fell", _mark(verdict.loss_fell), _losses(verdict.whole))
-    table.add_row("resume exact", _mark(verdict.comparison.exact), _resume(verdict))
-    table.add_row("time", "", f"{verdict.seconds:.0f} s")
-    console.print(table)
+    rows: list[Row] = [
+        ("on the device", verdict.on_device, describe_stack(verdict.facts, 2 * verdict.settings.processes)),
+        ("loss fell", verdict.loss_fell, _losses(verdict.whole)),
+        ("resume exact", verdict.comparison.exact, _resume(verdict)),
+        ("time", None, f"{verdict.seconds:.0f} s"),
+    ]
+    print_table(f"verl SFT on {verdict.spec.display_name}", rows, console)
     console.print(f"Outputs: {escape(str(verdict.outputs))}", soft_wrap=True, highlight=False)
     for line in verdict.comparison.differences[:_MOST_DIFFERENCES]:
         console.print(f"  {escape(line)}", style="red", highlight=False)
     if verdict.simulated:
-        console.print(
-            f"The device was [bold]simulated[/] on this machine's CPU: verl's own code ran, on torch device "
-            f"'{verdict.spec.device_name}'. Speed, kernels and numerics of real hardware are not shown.",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Draw values as a row of small bars, at most 40 of them."""
-    chosen = values[:: max(1, -(-len(values) // 40))]
-    low, high = min(chosen), max(chosen)
-    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_BARS[round((value - low) * scale)] for value in chosen)
-
-
-def _mark(good: bool) -> str:
-    return "[green]yes[/]" if good else "[red]NO[/]"
-
-
-def _device(verdict: Verdict) -> str:
-    platforms = ", ".join(sorted({str(fact.get("platform")) for fact in verdict.facts})) or "unknown"
-    devices = ", ".join(sorted({str(fact.get("parameter_device")) for fact in verdict.facts})) or "unknown"
-    engines = ", ".join(sorted({str(fact.get("engine")).rpartition(".")[2] for fact in verdict.facts})) or "unknown"
-    simulated = " (simulated)" if verdict.simulated else ""
-    text = f"platform {platforms}, devices {devices}{simulated}, engine {engines}"
-    missing = 2 * verdict.settings.processes - len(verdict.facts)
-    return escape(text + (f"; {missing} processes did not say what they ran on" if missing else ""))
+        print_simulated(verdict.spec, console)
 
 
 def _losses(whole: Sequence[Step]) -> str:

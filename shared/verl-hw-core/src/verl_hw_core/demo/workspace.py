@@ -19,6 +19,7 @@ from verl_hw_core.errors import OutputFolderError, VerlHwError
 MARKER = ".verl-hw-demo.json"
 _CONTENTS = frozenset(
     {MARKER, "summary.json", "simulator.log", "tiny-model", "other-weights", "train-data", "whole-run", "resumed-run"}
+    | {"training-run", "reward.png", "ray-logs"}
 )
 _BULKY = ("tiny-model", "other-weights", "train-data")
 _CHECKPOINTS = "checkpoints"
@@ -68,6 +69,21 @@ class Workspace:
         return RunFolder(self.root / "resumed-run")
 
     @property
+    def training(self) -> "RunFolder":
+        """The only run of a demo that has one."""
+        return RunFolder(self.root / "training-run")
+
+    @property
+    def chart(self) -> Path:
+        """The reward's curve."""
+        return self.root / "reward.png"
+
+    @property
+    def ray_logs(self) -> Path:
+        """Ray's own logs, kept when a run failed."""
+        return self.root / "ray-logs"
+
+    @property
     def summary(self) -> Path:
         """The result as JSON."""
         return self.root / "summary.json"
@@ -79,13 +95,14 @@ class Workspace:
 
     def drop_bulky(self) -> None:
         """Remove model, data and checkpoints; logs, metrics and the summary stay."""
-        for folder in (*(self.root / name for name in _BULKY), self.whole.checkpoints, self.resumed.checkpoints):
+        runs = (self.whole, self.resumed, self.training)
+        for folder in (*(self.root / name for name in _BULKY), *(run.checkpoints for run in runs)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Files of one torchrun launch."""
+    """Files of one launch."""
 
     root: Path
 
@@ -110,29 +127,34 @@ class RunFolder:
         return self.root / "torchrun.log"
 
     @property
+    def driver_log(self) -> Path:
+        """Output of verl's PPO trainer, and of all Ray processes that it prints."""
+        return self.root / "main_ppo.log"
+
+    @property
     def rank_logs(self) -> Path:
         """Output of each rank, in torchrun's layout."""
         return self.root / "rank-logs"
 
 
-def open_workspace(vendor: str, wanted: Path | None) -> Workspace:
+def open_workspace(name: str, wanted: Path | None) -> Workspace:
     """Create the output folder.
 
     Args:
-        vendor: Names the default folder, ``outputs/demo-<vendor>``; a number is added when that exists.
+        name: Names the default folder, ``outputs/demo-<name>``; a number is added when that exists.
         wanted: The folder that the user asked for. A former demo's folder is emptied and used again.
 
     Raises:
         OutputFolderError: The folder holds files that no demo wrote, or cannot be written.
     """
-    root = _fresh_folder(vendor) if wanted is None else wanted.expanduser().absolute()
+    root = _fresh_folder(name) if wanted is None else wanted.expanduser().absolute()
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(root)
         lock = _lock(root / MARKER)
         _empty(root)
         lock.truncate(0)
-        lock.write(json.dumps({"vendor": vendor}) + "\n")
+        lock.write(json.dumps({"demo": name}) + "\n")
         lock.flush()
     return Workspace(root, lock)
 
@@ -158,7 +180,7 @@ def is_full(folder: Path) -> bool:
     return shutil.disk_usage(folder).free < _LEAST_ROOM
 
 
-def _fresh_folder(vendor: str) -> Path:
+def _fresh_folder(name: str) -> Path:
     try:
         parent = Path.cwd() / "outputs"
         parent.mkdir(exist_ok=True)
@@ -166,9 +188,9 @@ def _fresh_folder(vendor: str) -> Path:
     except OSError:
         writable = False
     if not writable:
-        return Path(tempfile.mkdtemp(prefix=f"verl-hw-demo-{vendor}-"))
+        return Path(tempfile.mkdtemp(prefix=f"verl-hw-demo-{name}-"))
     for number in range(1, _MOST_FOLDERS):
-        folder = parent / (f"demo-{vendor}" if number == 1 else f"demo-{vendor}-{number}")
+        folder = parent / (f"demo-{name}" if number == 1 else f"demo-{name}-{number}")
         try:
             folder.mkdir()
         except FileExistsError:

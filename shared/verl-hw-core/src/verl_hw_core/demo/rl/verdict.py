@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""What an RL demo showed: judged from what verl and the training processes wrote, kept as JSON, printed as a table."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from verl_hw_core.demo.rl.metrics import FEWEST_STEPS_TO_JUDGE, RlStep, Trend, all_finite, trend
+from verl_hw_core.demo.rl.settings import RlSettings
+from verl_hw_core.demo.table import (
+    Row,
+    describe_stack,
+    is_on_device,
+    is_simulated,
+    print_simulated,
+    print_table,
+    sparkline,
+)
+from verl_hw_core.hardware import HardwareSpec
+
+LARGEST_GAP = 1e-4
+"""Largest difference of a token's probability between rollout and trainer that float32 explains, with much room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RlVerdict:
+    """Result of one RL demo.
+
+    Attributes:
+        spec: The vendor that was asked for.
+        settings: Size and kind of the demo.
+        facts: What every engine said it ran on.
+        steps: What verl logged.
+        seconds: How long everything took.
+        outputs: Where the files are.
+        log: Output of verl and of all processes.
+        metrics: verl's log of the metrics.
+        chart: The picture of the reward, or None where matplotlib is missing.
+    """
+
+    spec: HardwareSpec
+    settings: RlSettings
+    facts: Sequence[Mapping[str, Any]]
+    steps: Sequence[RlStep]
+    seconds: float
+    outputs: Path
+    log: Path
+    metrics: Path
+    chart: Path | None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether every engine ran on the platform and device asked for, and allocated memory there."""
+        allocated = bool(self.steps) and all(step.device_memory > 0 for step in self.steps)
+        return is_on_device(self.facts, self.spec, self.settings.engines) and allocated
+
+    @property
+    def complete(self) -> bool:
+        """Whether all steps were logged, with numbers."""
+        numbers = [step.number for step in self.steps]
+        return numbers == list(range(1, self.settings.steps + 1)) and all_finite(self.steps)
+
+    @property
+    def trend(self) -> Trend | None:
+        """The reward's course; None where there are too few steps."""
+        return trend(self.steps)
+
+    @property
+    def gap(self) -> float:
+        """Largest difference of a token's probability between rollout and trainer over all steps."""
+        return max((step.rollout_gap for step in self.steps), default=math.nan)
+
+    @property
+    def rollout_agrees(self) -> bool:
+        """Whether rollout and trainer computed the same probabilities in every step."""
+        return bool(self.steps) and all(step.rollout_gap <= LARGEST_GAP for step in self.steps)
+
+    @property
+    def reward_rose(self) -> bool | None:
+        """Whether the reward rose; None where there are too few steps to say."""
+        if self.settings.steps < FEWEST_STEPS_TO_JUDGE:
+            return None
+        return self.trend is not None and self.trend.rose
+
+    @property
+    def passed(self) -> bool:
+        """Whether the demo showed all that it should."""
+        return self.on_device and self.complete and self.rollout_agrees and self.reward_rose is not False
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the processes say that their device was simulated."""
+        return is_simulated(self.facts)
+
+
+def write_summary(verdict: RlVerdict, path: Path) -> None:
+    """Keep the result as JSON."""
+    content = {
+        "passed": verdict.passed,
+        "algorithm": verdict.settings.algorithm,
+        "vendor": verdict.spec.key,
+        "simulated": verdict.simulated,
+        "on_device": verdict.on_device,
+        "facts": [dict(fact) for fact in verdict.facts],
+        "complete": verdict.complete,
+        "rewards": [step.reward for step in verdict.steps],
+        "reward_rose": verdict.reward_rose,
+        "rollout_agrees": verdict.rollout_agrees,
+        "largest_probability_difference": verdict.gap,
+        "seconds": round(verdict.seconds, 1),
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def print_summary(verdict: RlVerdict, console: Console) -> None:
+    """Print the result as a short table."""
+    rows: list[Row] = [
+        ("on the device", verdict.on_device, describe_stack(verdict.facts, verdict.settings.engines)),
+        ("reward rose", verdict.reward_rose, _rewards(verdict)),
+        ("rollout agrees", verdict.rollout_agrees, _agreement(verdict)),
+        ("all steps", verdict.complete, f"{len(verdict.steps)} of {verdict.settings.steps} logged, all numbers finite"),
+        ("time", None, _time(verdict)),
+    ]
+    print_table(f"verl {verdict.settings.algorithm.upper()} on {verdict.spec.display_name}", rows, console)
+    for name, path in (("Chart", verdict.chart), ("Metrics", verdict.metrics), ("Log", verdict.log)):
+        if path is not None:
+            console.print(f"{name}: {escape(str(path))}", soft_wrap=True, highlight=False)
+    console.print(
+        f"Judge it as on hardware: verl-hw accept {escape(str(verdict.metrics))}", soft_wrap=True, highlight=False
+    )
+    if verdict.simulated:
+        print_simulated(verdict.spec, console)
+
+
+def _rewards(verdict: RlVerdict) -> str:
+    steps, course = verdict.steps, verdict.trend
+    if not steps:
+        return "no step was logged"
+    said = f"from {steps[0].reward:.3f} (step {steps[0].number}) to {steps[-1].reward:.3f} (step {steps[-1].number})"
+    if course is None:
+        return f"{said}; too few steps, or not finite, to judge a trend"
+    said += f", mean of the first {course.averaged} {course.first:.3f}, of the last {course.averaged} {course.last:.3f}"
+    return f"{said}, correlation with the step {course.correlation:.2f}  {sparkline([step.reward for step in steps])}"
+
+
+def _agreement(verdict: RlVerdict) -> str:
+    return (
+        f"largest difference of a token's probability between rollout and trainer {verdict.gap:.1e}: the weights of "
+        "every step arrived"
+        if verdict.rollout_agrees
+        else f"a token's probability differs by {verdict.gap:.1e} between rollout and trainer"
+    )
+
+
+def _time(verdict: RlVerdict) -> str:
+    training = sum(step.seconds for step in verdict.steps)
+    return f"{verdict.seconds:.0f} s, {training:.0f} s of them in training steps"
