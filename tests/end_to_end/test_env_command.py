@@ -3,7 +3,6 @@
 """``verl-hw env`` on whole and broken machines: facts, no secrets, one paste."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -58,10 +57,7 @@ def test_a_broken_stack_is_a_fact(patient: Patient) -> None:
 
 @pytest.mark.parametrize("without", [["torch", "functorch"], ["verl", "torch"]])
 def test_without_torch_or_verl(patient: Patient, tmp_path: Path, without: list[str]) -> None:
-    for name in ("torch", "verl"):
-        shutil.rmtree(patient.folder / "site" / name)
-    bare = Patient(patient.folder, bare_environment(tmp_path / "venv", without))
-    found = facts(bare)
+    found = facts(patient.with_real_stack(bare_environment(tmp_path / "venv", without)))
     assert found["torch"]["metadata"] is found["torch"]["imported"] is None
     assert found["platforms"] == {}
     assert len(found["vendors"]) == 4

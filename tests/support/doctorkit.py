@@ -7,14 +7,15 @@ theirs but the names that are asked for, so that a case takes a second instead o
 """
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-SECONDS = 120
+SECONDS = 280
 
 TORCH = """
 import types
@@ -102,6 +103,22 @@ class Answer:
         return {result["id"] for result in self.data["results"] if result["status"] in ("warn", "fail", "crash")}
 
 
+def assert_found(answer: Answer, check: str, status: str, observed: str, mend: str) -> None:
+    """One fault, by the right check, with what was seen and what to type."""
+    found = answer[check]
+    assert found["status"] == status, found
+    assert observed in found["observed"] + found["details"], found
+    assert mend in found["mend"], found
+    assert found["expected"]
+    assert found["why"]
+    assert found["doc"].startswith("docs/doctor.md#")
+    assert answer.code == (0 if status == "warn" and not _failed(answer) else 1)
+
+
+def _failed(answer: Answer) -> bool:
+    return any(result["status"] in ("fail", "crash") for result in answer.data["results"])
+
+
 @dataclass(frozen=True)
 class Patient:
     """A machine made of folders; its vendor wheels are those of this environment, and those that are planted."""
@@ -125,6 +142,12 @@ class Patient:
         patient.module("verl/workers/engine/base.py", ENGINES)
         patient.module("verl/checkpoint_engine/__init__.py", CHECKPOINT)
         return patient
+
+    def with_real_stack(self, python: str = sys.executable) -> "Patient":
+        """The same machine with the torch and the verl that the interpreter has, if any."""
+        for name in ("torch", "verl"):
+            shutil.rmtree(self.folder / "site" / name)
+        return replace(self, python=python)
 
     def module(self, name: str, code: str) -> None:
         """A file on PYTHONPATH."""

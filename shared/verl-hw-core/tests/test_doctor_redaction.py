@@ -22,7 +22,7 @@ ENVIRONMENT = {
     "ACME_VISIBLE_DEVICES": "0,1",
     "ACME_OTHER": "x",
     "EDITOR": "vi",
-    "PYTHONPATH": "/data/people/jdoe42/code:/home/somebody/lib:/opt/x",
+    "PYTHONPATH": "/data/people/jdoe42/code:/home/somebody/lib:/opt/x",  # check-tree: allow (invented)
     "RAY_ADDRESS": "10.11.12.13:6379",
     "LD_LIBRARY_PATH": "/opt/correct horse/lib:/scratch/jdoe42/lib",
 }
@@ -53,7 +53,7 @@ def test_only_what_matters_is_shown(redactor: Redactor) -> None:
     }
     assert shown["RAY_TOKEN"] == shown["VLLM_API_KEY"] == HIDDEN
     assert shown["TOKENIZERS_PARALLELISM"] == "false"
-    assert shown["PYTHONPATH"] == "<home>/code:/home/<user>/lib:/opt/x"
+    assert shown["PYTHONPATH"] == "<home>/code:/home/<user>/lib:/opt/x"  # check-tree: allow (invented)
     assert shown["RAY_ADDRESS"] == "<address>:6379"
     assert shown["LD_LIBRARY_PATH"] == f"/opt/{HIDDEN}/lib:/scratch/<user>/lib"
 
@@ -80,4 +80,5 @@ def test_a_superusers_name_hides_no_path(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(redaction.getpass, "getuser", lambda: "root")
     monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
     monkeypatch.setenv("HOME", "/root")
-    assert Redactor({"HOME": "/root"}).text("/root/a /opt/root/b localhost") == "<home>/a /opt/root/b localhost"
+    text = "/root/a /opt/root/b localhost"  # check-tree: allow (where a container's superuser lives)
+    assert Redactor({"HOME": "/root"}).text(text) == "<home>/a /opt/root/b localhost"

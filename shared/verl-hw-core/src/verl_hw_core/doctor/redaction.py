@@ -66,12 +66,16 @@ class Redactor:
             value for name, value in environ.items() if _is_secret(name) and len(value) >= 2 * _SHORTEST_NAME
         ]
 
-    def text(self, text: str) -> str:
-        """Return a text without them."""
+    def secrets(self, text: str) -> str:
+        """Return a text without secrets; names and paths stay, so that what is to be typed can be typed."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         text = _URL_PASSWORD.sub(rf"\g<scheme>{HIDDEN}@", text)
-        text = _SECRET_VALUE.sub(HIDDEN, text)
+        return _SECRET_VALUE.sub(HIDDEN, text)
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets and names."""
+        text = self.secrets(text)
         for pattern, shown in self._names:
             text = pattern.sub(shown, text)
         text = re.sub(r"(?<![A-Za-z0-9])/(home|Users)/(?!<)[^/\s:,;'\"]+", r"/\1/<user>", text)

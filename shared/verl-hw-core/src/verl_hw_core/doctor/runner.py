@@ -5,8 +5,8 @@
 import threading
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from verl_hw_core.conformance.results import Status
@@ -17,13 +17,14 @@ from verl_hw_core.doctor.followers import Followers
 from verl_hw_core.doctor.model import Finding, Report, Result, crash
 from verl_hw_core.doctor.programs.plugins import PREFIX
 from verl_hw_core.doctor.ray_address import cluster_to_ask
+from verl_hw_core.doctor.redaction import Redactor
 from verl_hw_core.doctor.registry import FULL, RAY, VERL, Check, builtin_checks, foreign_groups
 from verl_hw_core.doctor.stages import ChildReport
 from verl_hw_core.errors import CheckDefinitionError, VerlHwError
 
 DEFAULT_DEADLINE = 120.0
 # A cluster that is up answers at once; one that is gone must not hold the doctor.
-_RAY_DEADLINE = 20.0
+_RAY_DEADLINE = 30.0
 # The first start of a simulated device may compile it.
 _SIMULATOR_DEADLINE = 900.0
 
@@ -66,7 +67,7 @@ def examine(settings: Settings | None = None) -> Report:
     return Report(
         vendor=facts.vendor.key if facts.vendor is not None else None,
         summary=_summary(facts),
-        results=tuple(results),
+        results=tuple(_without_secrets(results)),
         seconds=time.monotonic() - started,
     )
 
@@ -76,9 +77,7 @@ def list_checks(settings: Settings) -> list[Result]:
     ours = [_result(check, Finding(status=Status.SKIP, observed="listed only")) for check in builtin_checks()]
     with Followers() as followers:
         others = [
-            followers.start(
-                lambda name=name: foreign.run_group(name, "-", settings.deadline, followers.stop, foreign.LIST)
-            )  # type: ignore[misc]
+            followers.start(partial(foreign.run_group, name, "-", settings.deadline, followers.stop, foreign.LIST))
             for name in foreign_groups()
             if _wants_group(name, settings.only)
         ]
@@ -152,7 +151,22 @@ def _broken(error: Exception) -> Finding:
         mend="report it, with the output of: verl-hw doctor --json",
         details="".join(traceback.format_exception(error)),
     )
-    return Finding(**{**found.__dict__, "ours": True})
+    return replace(found, ours=True)
+
+
+def _without_secrets(results: Sequence[Result]) -> Iterator[Result]:
+    """A traceback or a variable may hold a token, and the report is what people paste."""
+    hide = Redactor().secrets
+    for result in results:
+        found = result.finding
+        clean = replace(
+            found,
+            observed=hide(found.observed),
+            expected=hide(found.expected),
+            mend=hide(found.mend),
+            details=hide(found.details),
+        )
+        yield replace(result, finding=clean)
 
 
 def _selected(checks: Sequence[Check], only: Sequence[str]) -> list[Check]:

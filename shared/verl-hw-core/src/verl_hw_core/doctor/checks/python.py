@@ -10,7 +10,7 @@ from verl_hw_core.doctor.versions import installed_version, version_table
 from verl_hw_core.hardware import HardwareSpec
 
 # Local parts of the version that torch's own index gives its builds.
-_STOCK = ("cu", "cpu", "rocm", "xpu")
+_STOCK = ("cu", "cpu", "rocm")
 
 
 @check("python.torch", why="nothing of verl works without torch", needs=(VERL,))
@@ -27,7 +27,9 @@ def torch(facts: Facts) -> Finding:
     return report(
         f"import torch: {stage.error}",
         expected="an import without an error",
-        mend=f"reinstall torch: {_get_torch(facts.vendor)}",
+        mend="unset VERL_HW_SIM   # or mend what the simulator says"
+        if facts.simulated
+        else f"reinstall torch: {_get_torch(facts.vendor)}",
         details=stage.trace,
     )
 

@@ -29,7 +29,8 @@ def cluster(facts: Facts) -> Finding:
     where = cluster_to_ask(facts.environ)
     if not where:
         return skip(_NO_CLUSTER)
-    stage = facts.ray.stages.get("connect") or facts.ray.stages.get("start")
+    stages = facts.ray.stages
+    stage = stages.get("connect") or stages.get("import") or stages.get("start")
     if stage is None:
         return skip("Ray was not asked")
     if not stage.went_well:

@@ -13,18 +13,24 @@ from verl_hw_core.doctor.stages import Stages
 def main(folder: Path, deadline: float) -> None:
     """Connect, read the nodes, and run one small task on each."""
     stages = Stages(folder, deadline)
-    if stages.attempt("connect", _connect):
+    # Apart from the connection: on a cold disk the import takes its time, and is no fault of the cluster.
+    if stages.attempt("import", _import) and stages.attempt("connect", _connect):
         stages.attempt("nodes", _nodes)
         stages.attempt("here", node_facts)
         stages.attempt("workers", lambda: _workers(deadline))
 
 
-def _connect() -> dict[str, str]:
+def _import() -> str:
+    import ray
+
+    return str(ray.__version__)
+
+
+def _connect() -> None:
     import ray
 
     # RAY_ADDRESS where it is set, else the cluster of this node; never a new one.
     ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
-    return {"version": ray.__version__}
 
 
 def _nodes() -> list[dict[str, Any]]:
