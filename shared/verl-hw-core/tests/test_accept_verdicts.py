@@ -146,6 +146,11 @@ def test_a_short_run_gives_no_verdict_unless_fewer_steps_were_asked_for(referenc
     assert "Only the first 60 steps" in verdict.notes[0]
 
 
+def test_a_run_of_a_few_steps_is_told_to_train_on():
+    with pytest.raises(RunTooShortError, match=r"the run has 3\. Train on$"):
+        judge(run_of(records("good", 1)[:3]), [], LIMITS)
+
+
 def test_a_short_reference_gives_no_verdict():
     with pytest.raises(RunTooShortError, match=r"^ref:"):
         judge(run_of(records("good", 1)), [run_of(records("good", 0, steps=60), source="ref")], LIMITS)

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from verl_hw_core.acceptance.metrics import REWARD
 from verl_hw_core.errors import DamagedLogError, DuplicateStepsError, MissingMetricError, RunTooShortError
 
+LEAST_STEPS = 10
+"""Fewer are never judged: no statistic says anything on them."""
+
 _MOST_STEPS_NAMED = 6
 
 
@@ -66,9 +69,10 @@ class Run:
         """
         column = self._column(metric)
         if self.last_step < last:
+            enough = self.last_step >= LEAST_STEPS
+            less = f", or ask for less with --steps {self.last_step}: the report will say so" if enough else ""
             raise RunTooShortError(
-                f"{self.source}: the first {last} steps are judged and the run has {self.last_step}. "
-                f"Train on, or ask for less with --steps {self.last_step}: that says so in the report"
+                f"{self.source}: the first {last} steps are judged and the run has {self.last_step}. Train on{less}"
             )
         absent = [step for step in range(1, last + 1) if step not in column]
         if absent:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_hw_core.acceptance.requirements import needed
+from verl_hw_core.acceptance.run import LEAST_STEPS
 from verl_hw_core.errors import AcceptanceSettingError
 
 
@@ -22,7 +23,7 @@ def _threshold(value: float, reason: str, low: float = 0.0, high: float = math.i
 class Thresholds:
     """What a run is held against; the reason of each stands beside it and in every report."""
 
-    steps: int = _threshold(100, "the field's criterion speaks of the first 100 steps", 10)
+    steps: int = _threshold(100, "the field's criterion speaks of the first 100 steps", LEAST_STEPS)
     onset_step: int = _threshold(20, "the field's criterion: the trend starts within the first 20 steps", 1)
     trend_p: float = _threshold(
         0.01,
