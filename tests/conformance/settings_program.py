@@ -25,7 +25,8 @@ from verl.utils.activation_offload import SynchronizedGroupOffloadHandler
 
 from verl_hw_core import model_patches, upstream
 from verl_hw_core.model_patches import FusedOp, add_fused_op, declarations
-from verl_hw_core.training import memory
+from verl_hw_core.training import jagged_conversions, memory
+from verl_hw_sim import limits
 
 LANGUAGE = "language_model"
 
@@ -161,6 +162,40 @@ def without_memory_interface(models: Path) -> dict:
     return results
 
 
+def without_jagged_operators(models: Path) -> dict:
+    """Padded training where the device lacks the operators that pad a jagged tensor and take the padding out again."""
+    operators = tuple(
+        f"aten::{name}" for name in ("_jagged_to_padded_dense_forward", "_padded_dense_to_jagged_forward")
+    )
+    results = {"own": padded_gradients(models)}
+    for name, denied in (("none", operators), ("forward only", operators[1:])):
+        with limits.override(deny=denied):
+            with mock.patch.object(jagged_conversions, "complete"):
+                results[f"{name}, alone"] = outcome(padded_gradients, models)
+            results[name] = padded_gradients(models)
+            results[f"{name}, rows"] = list(upstream.in_force())
+            upstream.restore(jagged_conversions.ROW)
+    return results
+
+
+def padded_gradients(models: Path) -> dict:
+    """Of verl's engine, and of values that are padded as verl pads them."""
+    device = get_platform().device_name
+    engine = gradients(*build(models, LANGUAGE, "eager"), LANGUAGE, packed=False)
+    values = torch.linspace(-1, 1, 12, device=device).view(6, 2).requires_grad_()
+    rows = torch.nested.nested_tensor_from_jagged(values, torch.tensor([0, 1, 1, 6], device=device))
+    padded = torch.nested.to_padded_tensor(rows, 0.5, output_size=(3, 5, 2))
+    (padded**3).sum().backward()
+    return {"engine": engine, "padded": padded.tolist(), "values": values.grad.tolist()}
+
+
+def outcome(function, *args):
+    try:
+        return function(*args)
+    except NotImplementedError as error:
+        return f"{type(error).__name__}: {error}"
+
+
 def deterministic(models: Path) -> dict:
     """Two engines under full determinism, started from different random states."""
     module = get_platform().device_module
@@ -184,7 +219,14 @@ def main() -> None:
     backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
     dist.init_process_group(backend, init_method=f"file://{out}/rendezvous", rank=0, world_size=1)
     results = {}
-    for scenario in (patched, with_liger, without_memory_interface, deterministic, fused_log_probs):
+    for scenario in (
+        patched,
+        with_liger,
+        without_memory_interface,
+        without_jagged_operators,
+        deterministic,
+        fused_log_probs,
+    ):
         try:
             results[scenario.__name__] = scenario(models)
         except Exception:  # noqa: BLE001 - the tests of the others go on

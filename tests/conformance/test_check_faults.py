@@ -158,6 +158,16 @@ SCENARIOS = (
         ),
     ),
     Scenario(
+        "jagged operators missing",
+        limits="deny=aten::_jagged_to_padded_dense_forward,deny=aten::_padded_dense_to_jagged_forward",
+        deadline=120.0,
+        expected=(
+            Expected("nested.make", OK),
+            Expected("nested.padding", WARN, "_jagged_to_padded_dense_forward"),
+            Expected("nested.from_padded", WARN, "_padded_dense_to_jagged_forward"),
+        ),
+    ),
+    Scenario(
         "copies",
         plants="strided_copies_to_host_wrong,non_blocking_never_finishes",
         expected=(

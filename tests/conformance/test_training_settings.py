@@ -86,6 +86,16 @@ class TestMemory:
             assert sum(line.startswith(start) for line in scenario["lines"]) == 1
 
 
+class TestJaggedOperators:
+    scenario = "without_jagged_operators"
+
+    @pytest.mark.parametrize("lacking", ["none", "forward only"])
+    def test_other_operations_give_the_same_numbers(self, scenario, lacking):
+        assert "NotImplementedError: Could not run 'aten::_" in str(scenario[f"{lacking}, alone"])
+        assert scenario[lacking] == scenario["own"]
+        assert "jagged-conversions" in scenario[f"{lacking}, rows"]
+
+
 class TestDeterminism:
     scenario = "deterministic"
 
