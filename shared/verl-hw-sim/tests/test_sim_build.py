@@ -97,6 +97,26 @@ def test_what_a_killed_build_left_is_removed(cache, stub_compiler, tmp_path):
     assert list(cache.rglob(".building-*")) == []
 
 
+@pytest.mark.parametrize("damage", ["truncated", "changed", "unsummed"])
+def test_a_damaged_module_is_compiled_again(cache, stub_compiler, tmp_path, damage, capsys):
+    log = tmp_path / "runs"
+    stub_compiler(STUB.format(log=str(log), seconds=0).replace('"w").close()', '"w").write("whole")'))
+    target = build.ensure_built("privateuse1", TORCH, "cambricon")
+    capsys.readouterr()
+    if damage == "unsummed":
+        target.with_name(f"{target.name}.sha256").unlink()
+    else:
+        target.write_text({"truncated": "who", "changed": "whale"}[damage])
+    assert build.find_built("privateuse1", TORCH) is None
+    assert build.ensure_built("privateuse1", TORCH, "cambricon") == target
+    assert target.read_text() == "whole"
+    assert len(log.read_text().splitlines()) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"verl-hw-sim: {target} is damaged, it is compiled again"
+    assert build.ensure_built("privateuse1", TORCH, "cambricon") == target
+    assert len(log.read_text().splitlines()) == 2
+
+
 def test_no_compiler(cache, monkeypatch, tmp_path):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

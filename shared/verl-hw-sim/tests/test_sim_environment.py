@@ -107,6 +107,18 @@ def test_a_profile_of_a_third_party(run_python, tmp_path):
     assert child.stdout.strip() == "good", child.stderr
 
 
+@pytest.mark.parametrize("root_of", ["another vendor", "the user"])
+def test_a_child_that_simulates_another_vendor_sees_its_machine(run_python, tmp_path, root_of):
+    inherited = simulated_environment("cambricon", 2)["VERL_HW_PROBE_ROOT"] if root_of == "another vendor" else tmp_path
+    program = (
+        "import os, verl_hw_sim.install as i; from verl_hw_sim.profiles import get_profile; "
+        "i._show_fake_host(get_profile('enflame'), 2); print(os.environ['VERL_HW_PROBE_ROOT'])"
+    )
+    child = run_python("-c", program, VERL_HW_PROBE_ROOT=str(inherited), VERL_HW_SIM_CACHE=str(tmp_path / "cache"))
+    own = simulated_environment("enflame", 2)["VERL_HW_PROBE_ROOT"]
+    assert child.stdout.strip() == (own if root_of == "another vendor" else str(tmp_path)), child.stderr
+
+
 # Before any fixture changes it; an empty value means the default.
 USUAL_CACHE = os.environ.get("VERL_HW_SIM_CACHE", "")
 

@@ -98,16 +98,34 @@ def _compiler_folder(compiler: tuple[str, ...]) -> str:
     return hashlib.sha256(repr((resolved, *compiler[1:])).encode()).hexdigest()[:8]
 
 
+def _sum_file(module: Path) -> Path:
+    return module.with_name(f"{module.name}.sha256")
+
+
+def _summed(module: Path) -> str:
+    """Size and hash of a file, as they are kept beside it."""
+    content = module.read_bytes()
+    return f"{len(content)} {hashlib.sha256(content).hexdigest()}\n"
+
+
+def is_intact(module: Path) -> bool:
+    """Whether a compiled module is what the compiler wrote: loading half a file would end the process by SIGBUS."""
+    try:
+        return _sum_file(module).read_text(encoding="utf-8") == _summed(module)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def find_built(kind: Kind, torch_build: TorchBuild) -> Path | None:
-    """The compiled module, when there is one."""
+    """The compiled module, when there is one that is whole."""
     directory = build_directory(kind, torch_build)
     file_name = f"{module_name(kind)}.so"
     compiler = find_compiler()
     if compiler is not None:
         path = directory / _compiler_folder(compiler) / file_name
-        return path if path.is_file() else None
+        return path if is_intact(path) else None
     # No compiler here, but perhaps when this cache was filled.
-    return next(iter(sorted(directory.glob(f"*/{file_name}"))), None)
+    return next(filter(is_intact, sorted(directory.glob(f"*/{file_name}"))), None)
 
 
 def ensure_built(kind: Kind, torch_build: TorchBuild, label: str) -> Path:
@@ -139,7 +157,9 @@ def ensure_built(kind: Kind, torch_build: TorchBuild, label: str) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.parent / "build.lock", timeout=LOCK_TIMEOUT_SECONDS):
-            if not target.is_file():  # else another process built it while we waited
+            if not is_intact(target):  # else another process built it while we waited
+                if target.is_file():
+                    _say(f"{target} is damaged, it is compiled again")
                 _compile(kind, torch_build, compiler, target, label)
     except Timeout as error:
         raise BuildError(
@@ -178,11 +198,8 @@ def _compile(kind: Kind, torch_build: TorchBuild, compiler: tuple[str, ...], tar
     # We hold the lock: whatever lies here was left by a build that was killed.
     for leftover in target.parent.glob(".building-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    print(  # noqa: T201 - the only sign of life during a minute of silence
-        f"verl-hw-sim: compiling the simulated {label} device for torch {torch_build.version} (about 40 s, once) ...",
-        file=sys.stderr,
-        flush=True,
-    )
+    # The only sign of life during a minute of silence.
+    _say(f"compiling the simulated {label} device for torch {torch_build.version} (about 40 s, once) ...")
     started = time.monotonic()
     staging = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
     try:
@@ -198,12 +215,18 @@ def _compile(kind: Kind, torch_build: TorchBuild, compiler: tuple[str, ...], tar
                 f"torch {torch_build.version}. It needs C++20 (g++ 11 or later) and Python's headers "
                 f"(Debian, Ubuntu: python3-dev). Command:\n{shlex.join(command)}\nLast lines:\n{lines}"
             )
+        _sum_file(output).write_text(_summed(output), encoding="utf-8")
+        # The sum last: without it the module counts as damaged.
+        _sum_file(target).unlink(missing_ok=True)
         output.replace(target)
+        _sum_file(output).replace(_sum_file(target))
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    print(  # noqa: T201
-        f"verl-hw-sim: compiled in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True
-    )
+    _say(f"compiled in {time.monotonic() - started:.0f} s")
+
+
+def _say(text: str) -> None:
+    print(f"verl-hw-sim: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def load_native(kind: Kind, path: Path) -> ModuleType:

@@ -72,7 +72,7 @@ def install(request: Request, wanted_limits: limits.Limits) -> Simulation:
     _compile_to_eager(profile.device_name)
     _add_extension_module(profile, module)
     _mark_torch_build(profile)
-    os.environ.setdefault(PROBE_ROOT_ENVVAR, str(ensure_fake_host(profile, request.devices)))
+    _show_fake_host(profile, request.devices)
     simulation = Simulation(profile, request.devices, native, module)
     limits.apply_to(simulation, wanted_limits)
     set_active(simulation)
@@ -108,6 +108,14 @@ def _add_extension_module(profile: Profile, device_module: ModuleType) -> None:
     vars(module)["__version__"] = profile.extension_version
     vars(module)[profile.device_name] = device_module
     sys.modules[name] = module
+
+
+def _show_fake_host(profile: Profile, devices: int) -> None:
+    """Let detection see the vendor's machine, unless the user chose a root. A parent may have simulated another one."""
+    root = ensure_fake_host(profile, devices)
+    present = os.environ.get(PROBE_ROOT_ENVVAR)
+    if not present or Path(present).parent == root.parent:
+        os.environ[PROBE_ROOT_ENVVAR] = str(root)
 
 
 def _mark_torch_build(profile: Profile) -> None:

@@ -230,6 +230,22 @@ def check_training_equals_the_cpu():
             assert torch.equal(ours, theirs), options
 
 
+def check_softmax_with_another_dtype():
+    values = torch.linspace(-3, 3, 12).view(3, 4)
+    for function in (F.softmax, F.log_softmax):
+        for dtype, result in itertools.product((torch.half, torch.bfloat16, torch.float), (torch.float, None)):
+            outcomes = []
+            for device in ("cpu", D):
+                x = values.to(device, dtype).requires_grad_()
+                y = function(x, dim=-1, dtype=result)
+                (y.float() ** 2).sum().backward()
+                outcomes.append((y.dtype, y.detach().cpu(), x.grad.dtype, x.grad.cpu()))
+            (cpu_dtype, cpu, cpu_grad_dtype, cpu_grad), (found_dtype, found, grad_dtype, grad) = outcomes
+            assert (found_dtype, grad_dtype) == (cpu_dtype, cpu_grad_dtype)
+            assert torch.equal(found, cpu)
+            assert torch.equal(grad, cpu_grad)
+
+
 def check_autograd_equals_the_cpu():
     a = torch.randn(4, 4, requires_grad=True)
     b = a.detach().to(D).requires_grad_()

@@ -52,6 +52,16 @@ def check_memory():
     assert MODULE.memory_stats()["num_ooms"] >= 4
 
 
+def check_memory_without_a_limit():
+    torch.ones(1, device=D)
+    before, total = MODULE.memory_allocated(), MODULE.mem_get_info()[1]
+    raises(torch.OutOfMemoryError, lambda: torch.empty(2 * total, dtype=torch.uint8, device=D), "out of memory")
+    with limits.override(memory=2**30):  # more than any host has
+        raises(torch.OutOfMemoryError, lambda: torch.empty(2**49, dtype=torch.uint8, device=D), "out of memory")
+    assert MODULE.memory_allocated() == before
+    assert torch.ones(8, device=D).sum().item() == 8
+
+
 def check_deny():
     x = torch.ones(4, device=D, requires_grad=True)
     for name in ("mul", "aten::mul", "aten::mul.Tensor"):

@@ -84,12 +84,28 @@ inline Block* block_of(const c10::DataPtr& memory) {
   return memory.get_deleter() == &release_block ? static_cast<Block*>(memory.get_context()) : nullptr;
 }
 
-// The same memory, tagged as memory of a device; the result owns `cpu`.
-inline c10::DataPtr adopt(c10::DataPtr cpu, int64_t bytes, DeviceIndex ordinal) {
-  count_allocation(ordinal, bytes);
+inline c10::DataPtr adopt_counted(c10::DataPtr cpu, int64_t bytes, DeviceIndex ordinal) {
   void* address = cpu.get();
   auto* block = new Block{std::move(cpu), ordinal, bytes};
   return c10::DataPtr(address, block, &release_block, Device(kDeviceType, ordinal));
+}
+
+// The same memory, tagged as memory of a device; the result owns `cpu`.
+inline c10::DataPtr adopt(c10::DataPtr cpu, int64_t bytes, DeviceIndex ordinal) {
+  count_allocation(ordinal, bytes);
+  return adopt_counted(std::move(cpu), bytes, ordinal);
+}
+
+// What count_allocation allowed, and the host then did not give.
+inline void report_host_out_of_memory(DeviceIndex ordinal, int64_t bytes) {
+  auto& count = counters(ordinal);
+  count.current -= bytes;
+  count.allocated -= bytes;
+  count.allocations -= 1;
+  count.out_of_memory += 1;
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, false, runtime_config().vendor, " out of memory. Tried to allocate ", bytes,
+      " bytes, which the host of the simulated device does not have");
 }
 
 inline c10::DataPtr allocate_on(DeviceIndex ordinal, size_t bytes) {
@@ -97,7 +113,16 @@ inline c10::DataPtr allocate_on(DeviceIndex ordinal, size_t bytes) {
   if (bytes == 0) {
     return c10::DataPtr(nullptr, Device(kDeviceType, ordinal));
   }
-  return adopt(c10::GetCPUAllocator()->allocate(bytes), static_cast<int64_t>(bytes), ordinal);
+  // Counted first: a device refuses what is too large without asking the host for it.
+  const auto size = static_cast<int64_t>(bytes);
+  count_allocation(ordinal, size);
+  c10::DataPtr memory;
+  try {
+    memory = c10::GetCPUAllocator()->allocate(bytes);
+  } catch (const c10::Error&) {
+    report_host_out_of_memory(ordinal, size);
+  }
+  return adopt_counted(std::move(memory), size, ordinal);
 }
 
 // A DeviceAllocator, so that torch.accelerator.memory_* works too.

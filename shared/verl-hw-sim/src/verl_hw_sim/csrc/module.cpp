@@ -8,6 +8,7 @@
 #include "common.h"
 #include "fallback.h"
 #include "guard.h"
+#include "half_softmax.h"
 #include "hooks.h"
 #include "native_ops.h"
 #include "shutdown.h"
