@@ -73,6 +73,32 @@ def test_an_interrupt_ends_launcher_and_worker(tmp_path: Path) -> None:
     assert not alive(worker_pid(tmp_path))
 
 
+COMMAND = """
+import os, sys
+from pathlib import Path
+from verl_hw_core.demo.processes import run_launcher
+folder = Path(sys.argv[1])
+run_launcher(sys.argv[2:], environment=dict(os.environ), folder=folder, log=folder / "log", watch=lambda: 0,
+             stall_seconds=60)
+"""
+
+
+def test_a_command_that_is_killed_takes_launcher_and_worker_along(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", COMMAND, str(tmp_path), sys.executable, "-c", LAUNCHER, "60"]
+    log = tmp_path / "log"
+    with subprocess.Popen(command) as process:
+        wait_until(lambda: log.exists() and "up" in log.read_text())
+        process.kill()
+    wait_until(lambda: not alive(worker_pid(tmp_path)))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_processes_of_others_are_left_alone(tmp_path: Path) -> None:
     environment = {**os.environ, MARK_ENV: "someone-else"}
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"], env=environment) as other:

@@ -46,9 +46,11 @@ def run_launcher(
     Raises:
         TrainingFailedError: It made no progress for too long.
     """
+    from verl_hw_core.demo.guard import guarded
+
     mark = uuid.uuid4().hex
     process: subprocess.Popen[bytes] | None = None
-    with log.open("wb") as output:
+    with guarded(mark), log.open("wb") as output:
         try:
             process = subprocess.Popen(
                 list(command),
@@ -108,11 +110,16 @@ def _end(process: "subprocess.Popen[bytes] | None", mark: str) -> None:
             os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_GRACE_SECONDS)
+    kill_marked(mark, process)
+
+
+def kill_marked(mark: str, launcher: "subprocess.Popen[bytes] | None" = None) -> None:
+    """Kill all living processes that inherited ``mark``; ``launcher`` is a child of this process among them."""
     deadline = time.monotonic() + _GRACE_SECONDS
     while (stray := marked_processes(mark)) and time.monotonic() < deadline:
         for pid in stray:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if process is not None:
-            process.poll()  # reap it, or it stays in the list as a zombie
+        if launcher is not None:
+            launcher.poll()  # reap it, or it stays in the list as a zombie
         time.sleep(0.05)
