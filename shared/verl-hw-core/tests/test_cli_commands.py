@@ -1,5 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
+import os
 import signal
 import subprocess
 import sys
@@ -142,3 +143,24 @@ def test_a_signal_that_the_parent_ignores_stays_ignored() -> None:
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nraise_on_interrupt()\nos.kill(os.getpid(), signal.SIGHUP)\n"
     )
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["detect"], ["detect", "--json"], ["patches", "--all"], ["--version"], ["--help"]]
+)
+def test_output_that_cannot_be_written_is_one_line(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", "from verl_hw_core.cli import main; main()", *arguments]
+    with Path("/dev/full").open("wb") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert found.returncode == 2
+    assert found.stderr == "verl-hw: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [["detect"], ["ledger", "--json"], ["--help"]])
+def test_output_that_nobody_reads_ends_the_command_silently(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", "from verl_hw_core.cli import main; main()", *arguments]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        found = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (found.returncode, found.stderr) == (1, "")

@@ -227,3 +227,14 @@ def test_answer_does_not_depend_on_visibility(machine: Machine) -> None:
     machine.tool("mx-smi", f'{unset} && [ -z "{masks}" ]')
     started = [machine.start(VERL_HW_PROBE_CACHE="0", **masked) for masked in MASKED]
     assert [answer_of(process)["chosen"] for process in started] == ["metax"] * len(MASKED)
+
+
+def test_a_pipe_in_the_place_of_a_sysfs_file_is_passed_over(machine: Machine) -> None:
+    machine.pci("0000:01:00.0", "0x1e36", "0x120000")
+    machine.pci("0000:02:00.0", "0xcabc", "0x120000")
+    for name in ("bus/pci/devices/0000:01:00.0/vendor", "bus/pci/devices/0000:02:00.0/class"):
+        file = machine.root / "sys" / name
+        file.unlink()
+        os.mkfifo(file)
+    machine.pci("0000:03:00.0", "0x9999", "0x030000")
+    assert machine.survey()["verdicts"] == {**NOBODY, "metax": "present"}

@@ -269,11 +269,24 @@ def test_the_command_prints_a_table_and_json():
     data = json.loads(result.stdout)
     assert data["schema"] == 1
     assert {"vendor", "model_type", "target", "kind", "kernel", "in_force"} == set(data["patches"][0])
-    table = CliRunner().invoke(app, ["patches"])
+    table = CliRunner().invoke(app, ["patches", "--all"])
     assert table.exit_code == 0
     assert "model type" in table.stdout
     unknown = CliRunner().invoke(app, ["patches", "--vendor", "acme"])
     assert unknown.exit_code == 2
+
+
+def test_by_default_the_command_shows_what_is_replaced(monkeypatch):
+    from verl_hw_core.cli.app import app
+
+    nothing = CliRunner().invoke(app, ["patches", "--vendor", "intel"])
+    assert nothing.stdout.startswith("intel: none of ")
+    assert len(nothing.stdout.splitlines()) == 2
+    assert "verl-hw patches --all" in nothing.stdout
+    monkeypatch.setenv(registry.MODE_ENV, "portable")
+    portable = CliRunner().invoke(app, ["patches", "--vendor", "intel"])
+    assert "Qwen3RMSNorm" in portable.stdout
+    assert "no operation mapped" not in portable.stdout
 
 
 def test_the_command_imports_no_torch():

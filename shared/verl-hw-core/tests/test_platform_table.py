@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who holds which platform name in verl's registry, in every order of loading."""
 
+import copy
 import sys
 import types
 
+import cloudpickle
 import pytest
 from acme import spec
 
@@ -94,6 +96,28 @@ def test_foreign_class_before_us_is_replaced_and_named(registry, wheel, caplog):
     assert registry.get("acme") is ours
     assert "verl_hardware_plugin.platforms.PlatformOther" in caplog.text
     assert "Uninstall" in load_report.problems()[0].message
+
+
+def test_a_class_of_verls_own_under_our_name_is_no_reason_to_uninstall_verl(registry, wheel):
+    own = type("PlatformAcme", (foreign_class(),), {"__module__": "verl.plugin.platform.platform_acme"})
+    registry.register(platform="acme")(own)
+    register(wheel())
+    registry.register(platform="acme")(own)
+    for problem in load_report.problems():
+        assert "to use verl's own, uninstall verl-hw-acme" in problem.message
+        assert "'verl'" not in problem.message
+    assert len(load_report.problems()) == 2
+
+
+def test_the_table_is_copied_and_pickled_with_its_owners(registry, wheel):
+    ours = register(wheel())
+    for table in (copy.deepcopy(registry._platforms), cloudpickle.loads(cloudpickle.dumps(registry._platforms))):
+        assert type(table) is platform_table.PlatformTable
+        assert list(table) == list(registry._platforms)
+        assert table.get("acme").__qualname__ == ours.__qualname__
+        table["acme"] = foreign_class()
+        assert table.get("acme").__qualname__ == ours.__qualname__, "the copy no longer protects the name"
+    assert copy.copy(registry._platforms) == registry._platforms
 
 
 def test_foreign_class_after_us_is_refused_and_named(registry, wheel, caplog):

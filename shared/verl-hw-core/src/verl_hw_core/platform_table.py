@@ -30,6 +30,10 @@ class PlatformTable(dict[str, type[Any]]):
         super().__init__(others)
         self._owners: dict[str, HardwareSpec] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it as what it holds; what is unpickled tells nobody of replacements."""
+        return _remade, (dict(self), dict(self._owners))
+
     def claim(self, spec: HardwareSpec, platform_cls: type[Any]) -> None:
         """Put ``platform_cls`` under every name of the vendor, ahead of all names that are not claimed."""
         for name in spec.names:
@@ -62,6 +66,12 @@ class PlatformTable(dict[str, type[Any]]):
         return super().get(name, default)
 
 
+def _remade(classes: dict[str, type[Any]], owners: dict[str, HardwareSpec]) -> PlatformTable:
+    made = PlatformTable(classes)
+    made._owners.update(owners)
+    return made
+
+
 def claim(spec: HardwareSpec, platform_cls: type[Any]) -> None:
     """Register ``platform_cls`` with verl under the vendor's key and aliases, which others cannot take."""
     table().claim(spec, platform_cls)
@@ -80,6 +90,16 @@ def table() -> PlatformTable:
 def same_class(first: type[Any], second: type[Any]) -> bool:
     """Whether both are one class, a reload of its module included."""
     return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
+
+
+def remedy(spec: HardwareSpec, other: type[Any]) -> str:
+    """Say what to do about a class that somebody else registered under the vendor's name."""
+    package = other.__module__.split(".")[0]
+    if package == "verl":
+        return f"Nothing need be done; to use verl's own, uninstall {spec.distribution}"
+    return (
+        f"Uninstall the package that provides {package!r}, or keep it and load it alone with VERL_USE_EXTERNAL_PLUGINS"
+    )
 
 
 def requested_platform() -> str:
@@ -147,8 +167,7 @@ def _say_replaced(spec: HardwareSpec, name: str, present: type[Any]) -> None:
         f"registering platform {name!r}",
         f"{_origin(present)} was registered under this name and is replaced, so that platform and engines come "
         "from one package",
-        f"Uninstall the package that provides {present.__module__.split('.')[0]!r}, or keep it and load it alone with "
-        "VERL_USE_EXTERNAL_PLUGINS",
+        remedy(spec, present),
     )
 
 
@@ -158,6 +177,5 @@ def _say_refused(spec: HardwareSpec, name: str, platform_cls: type[Any]) -> None
         f"platform {name!r}",
         f"{_origin(platform_cls)} tried to take this name over and was refused, so that platform and engines come "
         "from one package",
-        f"Uninstall the package that provides {platform_cls.__module__.split('.')[0]!r}, or keep it and load it alone "
-        "with VERL_USE_EXTERNAL_PLUGINS",
+        remedy(spec, platform_cls),
     )

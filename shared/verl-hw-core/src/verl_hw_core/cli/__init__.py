@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``verl-hw`` command."""
 
+import errno
 import io
+import os
 import sys
 
 from verl_hw_core.cli.interrupt import Interrupted, raise_on_interrupt
@@ -18,7 +20,27 @@ def main() -> None:
     try:
         from verl_hw_core.cli.app import app
 
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except Interrupted as interrupted:
         sys.stderr.write(f"verl-hw: stopped by {interrupted}; nothing is left running\n")
         sys.exit(interrupted.exit_code)
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        _end_without_output(error)
+
+
+_CANNOT_WRITE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def _end_without_output(error: OSError) -> None:
+    """End with one line where there is no room for the output, and without where nobody reads it (as in ``| head``)."""
+    # What Python still holds back would fail again when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        sys.exit(1)  # as click and rich end then
+    sys.stderr.write(f"verl-hw: {error.filename or 'the output'} cannot be written: {error.strerror}\n")
+    sys.exit(2)

@@ -10,6 +10,8 @@ import typer
 from verl_hw_core.cli.outcome import reported
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from verl_hw_core.model_patches.listing import Row
 
 SCHEMA = 1
@@ -18,9 +20,10 @@ SCHEMA = 1
 
 def patches(
     vendor: Annotated[str | None, typer.Option("--vendor", help="This vendor only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show what is not replaced too, and why.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs, always of everything.")] = False,
 ) -> None:
-    """Show which parts of transformers' models are replaced, by what, and what is known of vendors' kernels."""
+    """Show which parts of transformers' models are replaced, and by what."""
     with reported():
         from verl_hw_core.installed import find_wheel, installed_wheels
         from verl_hw_core.model_patches.listing import rows
@@ -34,27 +37,42 @@ def patches(
 
             typer.echo(json.dumps({"schema": SCHEMA, "patches": [asdict(row) for row in found]}, indent=2))
         else:
-            _show(found)
+            _show(found, show_all)
 
 
-def _show(found: "Sequence[Row]") -> None:
+def _show(found: "Sequence[Row]", show_all: bool) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     if not found:
         console.print("No vendor wheel is installed: pip install verl-hw-<vendor>", markup=False, soft_wrap=True)
         return
     for vendor in dict.fromkeys(row.vendor for row in found):
-        table = Table(title=vendor, title_justify="left", box=None, pad_edge=False)
-        for heading in ("model type", "target", "kind", "kernel", "in force"):
-            table.add_column(heading, overflow="fold")
-        for row in found:
-            if row.vendor == vendor:
-                table.add_row(row.model_type, row.target, row.kind, row.kernel, row.in_force)
-        console.print(table)
+        every = [row for row in found if row.vendor == vendor]
+        replaced = [row for row in every if row.replaced]
+        console.print(_summary(vendor, len(replaced), len(every)), markup=False, soft_wrap=True)
+        shown = every if show_all else replaced
+        if shown:
+            console.print(_table(shown))
     console.print(
         "A training process checks a fused kernel's gradients on its device first, and logs the result; where none is "
-        "in force, transformers' own code runs.",
+        "in force, transformers' own code runs."
+        + ("" if show_all else " Every place, and why it is not replaced: verl-hw patches --all"),
         soft_wrap=True,
     )
+
+
+def _summary(vendor: str, replaced: int, places: int) -> str:
+    count = f"{replaced} of {places}" if replaced else f"none of {places}"
+    return f"{vendor}: {count} places in transformers' models replaced"
+
+
+def _table(rows: "Sequence[Row]") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("model type", "target", "kind", "kernel", "in force"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(row.model_type, row.target, row.kind, row.kernel, row.in_force)
+    return table

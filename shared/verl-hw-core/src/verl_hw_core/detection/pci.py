@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probe: is a card of this vendor on the PCI bus?"""
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -57,7 +58,8 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
-            return stream.read(64).decode("ascii", "replace").strip().lower()
+        # Not blocking: in a folder that stands in for sysfs this may be a pipe, which nobody writes to.
+        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
+            return (stream.read(64) or b"").decode("ascii", "replace").strip().lower()
     except OSError:
         return ""

@@ -9,7 +9,7 @@ from verl.workers.engine.base import EngineRegistry
 
 from verl_hw_core import load_report
 from verl_hw_core.hardware import HardwareSpec
-from verl_hw_core.platform_table import same_class
+from verl_hw_core.platform_table import remedy, same_class
 
 EngineClass = TypeVar("EngineClass", bound=type[Any])
 
@@ -51,5 +51,5 @@ def _make_room(spec: HardwareSpec, model_type: str, backend: str, engine_cls: ty
             f"registering the {backend} engine for {model_type}",
             f"{present.__module__}.{present.__qualname__} was registered for {spec.device_name}/{spec.vendor_name} and "
             "is replaced, so that platform and engines come from one package",
-            f"Uninstall the package that provides {present.__module__.split('.')[0]!r}",
+            remedy(spec, present),
         )

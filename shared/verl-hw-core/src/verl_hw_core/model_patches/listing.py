@@ -33,6 +33,11 @@ class Row:
     kernel: str
     in_force: str
 
+    @property
+    def replaced(self) -> bool:
+        """Whether the target is replaced, or is if its kernel passes the gradient check."""
+        return not self.in_force.startswith("no")
+
 
 def rows(vendor: str) -> tuple[Row, ...]:
     """Return the rows of a vendor, by model type, under the current ``VERL_HW_MODEL_PATCHES``.
