@@ -204,7 +204,7 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
             return
         if self.settings.rebuild_group or session.broken:
             self._close_session()
-        session.place.release()
+        session.release()
 
     def _opened(self) -> Session:
         if self._session is None or self._session.broken:

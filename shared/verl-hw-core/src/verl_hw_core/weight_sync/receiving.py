@@ -28,7 +28,7 @@ class Receiver:
         self._session = session
         self._step = step
         self._rebuilder = Rebuilder(session.place.device, known)
-        self._buffers = [session.place.bucket(session.settings.bucket_size) for _ in range(2)]
+        self._buffers = session.buckets(2)
         self._tensors = 0
         self._end: dict[str, Any] = {}
         self._pending: Future[Bucket] = self._begin(0)

@@ -52,7 +52,7 @@ class Sender:
         self._session = session
         self._step = step
         self._planner = Planner(session.settings.bucket_size)
-        self._buffers = [session.place.bucket(session.settings.bucket_size) for _ in range(2)]
+        self._buffers = session.buckets(2)
         self._pending: tuple[Bucket, Future[None]] | None = None
         self._tensors = 0
         self._bytes = 0
@@ -141,7 +141,7 @@ class Relay:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._planner = Planner(session.settings.bucket_size)
-        self._buffer = session.place.bucket(session.settings.bucket_size)
+        (self._buffer,) = session.buckets(1)
         self.last_name: str | None = None
 
     @property

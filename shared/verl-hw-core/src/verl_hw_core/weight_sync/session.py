@@ -11,6 +11,8 @@ from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from verl_hw_core.errors import WeightTransferError
 from verl_hw_core.weight_sync import group as process_group
 from verl_hw_core.weight_sync.control import PROTOCOL, Gathering, Hub, Spoke
@@ -64,6 +66,18 @@ class Session:
         self.broken = False
         self.contents: dict[int, str | None] = {}
         """Tensors of the buckets announced so far in this update, for messages."""
+        self._buckets: list[torch.Tensor] = []
+
+    def buckets(self, count: int) -> list[torch.Tensor]:
+        """Return this process's buckets; they are kept until :meth:`release`."""
+        while len(self._buckets) < count:
+            self._buckets.append(self.place.bucket(self.settings.bucket_size))
+        return self._buckets[:count]
+
+    def release(self) -> None:
+        """Give the buckets' memory back."""
+        self._buckets = []
+        self.place.release()
 
     @property
     def hub(self) -> Hub:
@@ -272,6 +286,7 @@ class Session:
             self._control.close(failure)
         self.broadcaster.close(broken=failure is not None)
         self._store = None
+        self._buckets = []
 
     def sound(self) -> bool:
         """Whether the group can be used for another update."""
