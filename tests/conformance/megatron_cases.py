@@ -17,9 +17,10 @@ VOCABULARY, SEQUENCES, STEPS, LEARNING_RATE, CLIP = 256, 8, 4, 1e-3, 1.0
 
 @dataclass(frozen=True)
 class Case:
-    """One run of verl's Megatron engine."""
+    """One run of an engine of verl."""
 
     name: str
+    strategy: str = "megatron"
     model: str = "qwen2"
     model_type: str = "language_model"
     ranks: int = 2
@@ -31,7 +32,6 @@ class Case:
     packed: bool = True
     dtype: str = "float32"
     offload: bool = False
-    distributed_optimizer: bool = True
     checkpoint: bool = False
     override: dict = field(default_factory=dict)
 
@@ -51,10 +51,11 @@ CASES = [
     Case("ep2", ep=2, model="moe"),
     Case("tp2-pp2", ranks=4, tp=2, pp=2, sequence_parallel=True, model="qwen3"),
     Case("critic-tp2", tp=2, sequence_parallel=True, model="critic", model_type="value_model"),
+    Case("fsdp2", strategy="fsdp2", model="qwen3"),
     # bf16, as verl runs it, with checkpoints.
     Case("bf16-tp2", tp=2, sequence_parallel=True, model="qwen3", **BF16),
     Case("bf16-dp2-offload-recompute", offload=True, override=RECOMPUTE, **BF16),
-    Case("bf16-dp2-replicated-optimizer", distributed_optimizer=False, model="tied", **BF16),
+    Case("bf16-dp2", model="tied", **BF16),
     Case("bf16-pp2", pp=2, **BF16),
     Case("bf16-ep2", ep=2, model="moe", **BF16),
     Case("bf16-critic", tp=2, model="critic", model_type="value_model", **BF16),

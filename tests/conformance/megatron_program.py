@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Run verl's Megatron engine on this process's platform and write down every number as JSON.
+"""Run verl's Megatron engine (and FSDP's, to compare) on this process's platform and write down every number as JSON.
 
 Usage: ``python megatron_program.py MODELS_FOLDER OUT_FOLDER CASE...``. verl and Megatron are imported once,
 and the ranks of every case are forked from here.
@@ -22,30 +22,40 @@ from verl.plugin.platform import get_platform
 from verl.trainer.config import CheckpointConfig
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.dataset_utils import DatasetPadMode
-from verl.workers.config import HFModelConfig, McoreEngineConfig, McoreOptimizerConfig
+from verl.utils.device import get_torch_device
+from verl.workers.config import (
+    FSDPEngineConfig,
+    FSDPOptimizerConfig,
+    HFModelConfig,
+    McoreEngineConfig,
+    McoreOptimizerConfig,
+)
 from verl.workers.engine import EngineRegistry
 from verl.workers.utils.losses import sft_loss
 
 
-def build(models: Path, case: Case):
-    model = HFModelConfig(path=str(models / case.model), use_remove_padding=case.packed)
-    model.model_type = case.model_type
+def common_settings(case: Case) -> dict:
+    return {
+        "use_remove_padding": case.packed,
+        "use_dynamic_bsz": False,
+        "micro_batch_size_per_gpu": 2,
+        "infer_micro_batch_size_per_gpu": 2,
+        "max_token_len_per_gpu": 512,
+        "infer_max_token_len_per_gpu": 512,
+        "param_offload": case.offload,
+        "optimizer_offload": case.offload,
+        "forward_only": False,
+    }
+
+
+def megatron_settings(case: Case) -> tuple:
     settings = McoreEngineConfig(
+        **common_settings(case),
         tensor_model_parallel_size=case.tp,
         pipeline_model_parallel_size=case.pp,
         context_parallel_size=case.cp,
         expert_model_parallel_size=case.ep,
         sequence_parallel=case.sequence_parallel,
-        use_distributed_optimizer=case.distributed_optimizer,
-        use_remove_padding=case.packed,
-        use_dynamic_bsz=False,
-        micro_batch_size_per_gpu=2,
-        infer_micro_batch_size_per_gpu=2,
-        max_token_len_per_gpu=512,
-        infer_max_token_len_per_gpu=512,
-        param_offload=case.offload,
-        optimizer_offload=case.offload,
-        forward_only=False,
         vanilla_mbridge=True,
         override_transformer_config=dict(case.override),
     )
@@ -54,9 +64,31 @@ def build(models: Path, case: Case):
     optimizer = McoreOptimizerConfig(
         lr=LEARNING_RATE, lr_decay_style="constant", total_training_steps=10, weight_decay=0.0, clip_grad=CLIP
     )
+    return settings, optimizer
+
+
+def fsdp_settings(case: Case) -> tuple:
+    settings = FSDPEngineConfig(
+        **common_settings(case),
+        strategy=case.strategy,
+        fsdp_size=case.ranks,
+        use_torch_compile=False,
+        mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"},
+    )
+    optimizer = FSDPOptimizerConfig(
+        lr=LEARNING_RATE, lr_scheduler_type="constant", total_training_steps=10, weight_decay=0.0, clip_grad=CLIP
+    )
+    return settings, optimizer
+
+
+def build(models: Path, case: Case):
+    override = {"attn_implementation": "eager"} if case.strategy != "megatron" else {}
+    model = HFModelConfig(path=str(models / case.model), use_remove_padding=case.packed, override_config=override)
+    model.model_type = case.model_type
+    settings, optimizer = megatron_settings(case) if case.strategy == "megatron" else fsdp_settings(case)
     engine = EngineRegistry.new(
         model_type=case.model_type,
-        backend="megatron",
+        backend=case.strategy,
         model_config=model,
         engine_config=settings,
         optimizer_config=optimizer,
@@ -119,8 +151,8 @@ def exported(engine) -> dict[str, list]:
     }
 
 
-def weights_device(engine) -> str:
-    return next(engine.module[0].parameters()).device.type
+def device_bytes() -> int:
+    return get_torch_device().memory_allocated()
 
 
 def run_case(models: Path, out: Path, case: Case) -> dict:
@@ -134,10 +166,12 @@ def run_case(models: Path, out: Path, case: Case) -> dict:
         facts["inferred"] = [row.double().tolist() for row in result["model_output"][key].unbind()]
     facts["steps"] = [train_step(engine, case, step) for step in range(3)]
     trained = exported(engine)
-    engine.to("cpu")
-    facts["offloaded"] = weights_device(engine)
     engine.to(device)
-    facts["loaded"] = weights_device(engine)
+    facts["bytes_loaded"] = device_bytes()
+    engine.to("cpu")
+    facts["bytes_offloaded"] = device_bytes()
+    engine.to(device)
+    facts["bytes_back"] = device_bytes()
     if case.offload:
         engine.to("cpu")
     if case.checkpoint:

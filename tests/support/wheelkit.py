@@ -99,7 +99,7 @@ def our_engines(*vendors: str) -> set[tuple[str, ...]]:
         (vendor, VENDORS[vendor], model, backend, f"verl_hw_{vendor}.engines")
         for vendor in vendors
         for model in ("language_model", "value_model")
-        for backend in ("fsdp", "fsdp2")
+        for backend in ("fsdp", "fsdp2", "megatron")
     }
 
 

@@ -79,6 +79,6 @@ def test_a_wheel_alone_registers_platform_and_engines(vendor, alone, tmp_path):
     assert found == {
         (model, backend, VENDORS[vendor], vendor)
         for model in ("language_model", "value_model")
-        for backend in ("fsdp", "fsdp2")
+        for backend in ("fsdp", "fsdp2", "megatron")
     }
     assert "verl_hw_core" not in done.stderr, f"a load problem was reported:\n{done.stderr}"

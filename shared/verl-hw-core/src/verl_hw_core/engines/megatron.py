@@ -6,14 +6,17 @@ The classes here and the vendors' are registered as they are. When one is built,
 combined with verl's engine.
 """
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from verl.plugin.platform import get_platform
 from verl.workers.engine.base import BaseEngine
 
 from verl_hw_core import megatron, reduction
+from verl_hw_core.megatron import settings
 from verl_hw_core.run_facts import record_engine
-from verl_hw_core.training import checkpoints, log_probs, memory, nested
+from verl_hw_core.training.preparation import prepare_device
 
 _combined: dict[type[Any], type[Any]] = {}
 
@@ -51,12 +54,9 @@ class AcceleratorMegatronEngine(BaseEngine):
 
     def __init__(self, model_config: Any, engine_config: Any, *args: Any, **kwargs: Any) -> None:
         platform = get_platform()
+        settings.require_possible(engine_config, platform.device_name)
         reduction.install(platform.device_name)
-        log_probs.replace_helpers()
-        nested.unwrap_constructors(platform.device_name)
-        nested.synchronize_host_copies(platform)
-        memory.survive_memory_queries()
-        checkpoints.care_for_checkpoints()
+        prepare_device(platform)
         super().__init__(model_config, engine_config, *args, **kwargs)
 
     def initialize(self) -> None:
@@ -65,14 +65,17 @@ class AcceleratorMegatronEngine(BaseEngine):
         record_engine(self)
 
     def _build_tf_config(self) -> None:
-        from verl_hw_core.megatron import bridges, mends, settings
+        # They import megatron, which is loaded by now.
+        from megatron.core.transformer import TransformerConfig
+
+        from verl_hw_core.megatron import bridges, mends
 
         bridges.require_bridge(self.engine_config.vanilla_mbridge)
         if not mends.has_transformer_engine():
-            from megatron.core.transformer import TransformerConfig
-
+            settings.require_local(self.engine_config)
             overrides = self.engine_config.override_transformer_config
-            overrides.update(settings.local_overrides(overrides, frozenset(TransformerConfig.__dataclass_fields__)))
+            known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
+            overrides.update(settings.local_overrides(overrides, known, self.engine_config.sequence_parallel))
         super()._build_tf_config()
 
 
@@ -86,3 +89,10 @@ class MegatronValueModelEngine(AcceleratorMegatronEngine):
     """Megatron engine with a value head."""
 
     verl_engine = "MegatronEngineWithValueHead"
+
+    def get_per_tensor_param(self, *args: Any, **kwargs: Any) -> tuple[Iterator[tuple[str, Any]], Any]:
+        """Export as verl does, with the head under transformers' name for it instead of the language model's."""
+        parameters, peft_config = super().get_per_tensor_param(*args, **kwargs)
+        return (
+            ("score.weight" if name == "lm_head.weight" else name, value) for name, value in parameters
+        ), peft_config

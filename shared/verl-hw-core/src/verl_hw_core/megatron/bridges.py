@@ -3,6 +3,7 @@
 """The bridges between Hugging Face checkpoints and Megatron models: which one is there, and mending mbridge."""
 
 import importlib
+import logging
 from typing import Any
 
 from verl_hw_core import upstream
@@ -15,7 +16,9 @@ VALUE_HEAD_ROW = "mbridge-value-head"
 MAPPING_ROW = "mbridge-tied-mapping"
 """Ledger row: a tied model's weight mapping outlives it."""
 
-_HEAD, _SCORE = "lm_head.weight", "score.weight"
+_HEAD, _SCORE, _SCORE_BIAS = "lm_head.weight", "score.weight", "score.bias"
+
+logger = logging.getLogger("verl_hw_core")
 
 
 def require_bridge(vanilla: bool) -> None:
@@ -69,6 +72,10 @@ def _load_value_heads() -> None:
         names.remove(_HEAD)
         head = [_SCORE] if _SCORE in stored else []
         weights = dict(own(self, names + head))
+        if _SCORE_BIAS in stored and own(self, [_SCORE_BIAS])[_SCORE_BIAS].any():
+            logger.warning(
+                "%s: Megatron's value head has no bias, so the checkpoint's %s is left out", self.hf_dir, _SCORE_BIAS
+            )
         weights[_HEAD] = weights.pop(_SCORE) if head else torch.empty(2, 1)  # two rows: mbridge leaves it out
         return weights
 

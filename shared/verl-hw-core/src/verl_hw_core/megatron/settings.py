@@ -26,12 +26,45 @@ _CUDA_KERNELS = (
 _NO_SUBSTITUTE = ("fp8", "fp4", "delay_wgrad_compute", "enable_cuda_graph", "cpu_offloading")
 
 
-def local_overrides(requested: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+def require_possible(engine_config: Any, device: str) -> None:
+    """Refuse, before anything is built, what verl's Megatron engine has for CUDA only.
+
+    Args:
+        engine_config: verl's ``McoreEngineConfig``.
+        device: torch device type.
+
+    Raises:
+        UnsupportedModelSettingError: The configuration asks for it.
+    """
+    if engine_config.use_fused_kernels and device != "cuda":
+        raise UnsupportedModelSettingError(
+            f"use_fused_kernels=True: verl's kernels for Megatron take CUDA tensors only, not {device}. Set it to False"
+        )
+
+
+def require_local(engine_config: Any) -> None:
+    """Refuse what cannot be had without TransformerEngine.
+
+    Args:
+        engine_config: verl's ``McoreEngineConfig``.
+
+    Raises:
+        UnsupportedModelSettingError: The configuration asks for it.
+    """
+    wanted = [name for name in ("dynamic_context_parallel", "use_megatron_fsdp") if getattr(engine_config, name)]
+    if wanted:
+        raise UnsupportedModelSettingError(
+            f"{', '.join(wanted)}: Megatron has this with TransformerEngine only, which is missing. Set it to False"
+        )
+
+
+def local_overrides(requested: Mapping[str, Any], known: frozenset[str], sequence_parallel: bool) -> dict[str, Any]:
     """Return verl's ``override_transformer_config`` for layers from torch operations.
 
     Args:
         requested: What the user set.
         known: Fields of the installed Megatron's TransformerConfig.
+        sequence_parallel: verl's own setting, which mbridge does not read.
 
     Raises:
         UnsupportedModelSettingError: A setting has no counterpart without TransformerEngine.
@@ -44,4 +77,4 @@ def local_overrides(requested: Mapping[str, Any], known: frozenset[str]) -> dict
         )
     off = {name: False for name in _CUDA_KERNELS if name in known}
     # One name for all engines of a process: Megatron writes it to variables and refuses a second value.
-    return {**requested, **off, "attention_backend": "local"}
+    return {"sequence_parallel": sequence_parallel, **requested, **off, "attention_backend": "local"}

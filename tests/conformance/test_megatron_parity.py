@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""verl's Megatron engine on simulated devices, without TransformerEngine, trains as transformers does on the CPU.
+
+The reference computes loss, gradients and AdamW with transformers alone (megatron_cases.py); every case runs verl's
+engine on 2 or 4 devices (megatron_program.py). Speed, kernels and a vendor's numerics are not shown here.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from megatron_cases import CASES, Case
+from platformkit import clean_environment
+from safetensors import safe_open
+
+from verl_hw_sim import simulated_environment
+
+HERE = Path(__file__).parent
+DEADLINE_S = 900
+SHARP, BF16 = 1e-5, 5e-3
+BY_NAME = {case.name: case for case in CASES}
+IN_CI = ("tp2-sequence-parallel", "pp2", "ep2", "cp2", "bf16-tp2", "bf16-critic")
+
+every_case = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.ci] if case.name in IN_CI else []) for case in CASES],
+    ids=lambda case: case.name,
+)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]
+
+
+def python(program: str, *arguments: object, log: Path, **environment: str) -> subprocess.CompletedProcess:
+    with log.open("w") as stream:
+        return subprocess.run(
+            [sys.executable, "-W", "ignore", str(HERE / program), *map(str, arguments)],
+            env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    done = python("megatron_cases.py", folder, log=folder / "log.txt")
+    assert done.returncode == 0, (folder / "log.txt").read_text()[-3000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reference(models) -> dict[str, dict]:
+    return json.loads((models / "reference.json").read_text())
+
+
+def run_cases(vendor: str, models: Path, out: Path, cases: list[Case]) -> dict[str, list[dict]]:
+    """Run cases in one program and return what each rank wrote, by case."""
+    out.mkdir()
+    done = python(
+        "megatron_program.py", models, out, *(case.name for case in cases),
+        log=out / "log.txt", **simulated_environment(vendor, 4),
+    )  # fmt: skip
+    errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))
+    assert done.returncode == 0, errors or (out / "log.txt").read_text()[-3000:]
+    return {
+        case.name: [json.loads((out / f"result-{case.name}-{rank}.json").read_text()) for rank in range(case.ranks)]
+        for case in cases
+    }
+
+
+@pytest.fixture(scope="module")
+def results(request, models, tmp_path_factory) -> dict[str, list[dict]]:
+    """Every selected case on simulated MLUs, in one program: the imports cost more than the cases."""
+    selected = {
+        item.callspec.params["case"].name
+        for item in request.session.items
+        if "case" in getattr(item, "fixturenames", ())
+    }
+    return run_cases(
+        "cambricon", models, tmp_path_factory.mktemp("mlu") / "out", [BY_NAME[name] for name in sorted(selected)]
+    )
+
+
+def reporting(ranks: list[dict]) -> dict:
+    """The ranks with outputs agree; return the first of them."""
+    having = [rank for rank in ranks if rank["steps"][0] is not None]
+    assert having
+    assert all(rank["steps"] == having[0]["steps"] for rank in having)
+    return having[0]
+
+
+def assert_trains_as(found: dict, expected: list[dict], case: Case) -> None:
+    """fp32: every step. bf16: the first step, then losses only, since AdamW multiplies the rounding of each step."""
+    if case.dtype == "float32":
+        for step, reference_step in zip(found["steps"], expected, strict=True):
+            assert step == pytest.approx(reference_step, rel=SHARP)
+        return
+    assert found["steps"][0] == pytest.approx(expected[0], rel=BF16)
+    assert [step["loss"] for step in found["steps"]] == pytest.approx([step["loss"] for step in expected], rel=4 * BF16)
+
+
+@every_case
+def test_loss_and_gradient_norm_are_those_of_transformers(case: Case, results, reference):
+    """FSDP's engine is among the cases, so that the engines' curves are each other's too."""
+    key = f"{case.model} {case.model_type}"
+    if key not in reference:
+        pytest.skip("its value head starts with random weights")
+    assert_trains_as(reporting(results[case.name]), reference[key]["steps"], case)
+
+
+@every_case
+def test_exported_weights_are_those_of_the_checkpoint(case: Case, results, models):
+    """Names, shapes and values before training, on every rank: what weight sync sends (field report 77)."""
+    stored = {}
+    with safe_open(models / case.model / "model.safetensors", framework="pt") as file:
+        for name in file.keys():  # noqa: SIM118 - it is no mapping
+            tensor = file.get_tensor(name)
+            if case.dtype == "bfloat16":
+                tensor = tensor.bfloat16()
+            stored[name] = [list(tensor.shape), tensor.double().sum().item(), tensor.double().square().sum().item()]
+    stored.pop("score.bias", None)  # Megatron's value head has none
+    for rank in results[case.name]:
+        exported = rank["initial"]
+        if case.name == "bf16-critic-tied":  # a new head
+            assert exported.pop("score.weight")[0] == [1, 32]
+        assert exported.keys() == stored.keys()
+        for name, expected in stored.items():
+            assert exported[name][0] == expected[0], name
+            assert exported[name][1:] == pytest.approx(expected[1:], rel=1e-9), name
+
+
+@every_case
+def test_offload_frees_the_device_and_comes_back(case: Case, results):
+    for rank in results[case.name]:
+        assert rank["bytes_offloaded"] < 0.1 * rank["bytes_loaded"]
+        assert rank["bytes_back"] == rank["bytes_loaded"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.ci] if case.name in IN_CI else []) for case in CASES if case.checkpoint],
+    ids=lambda case: case.name,
+)
+def test_a_checkpoint_restores_and_replays_exactly(case: Case, results):
+    """Megatron without TransformerEngine resumes with a wrong optimizer step unless it is mended."""
+    for rank in results[case.name]:
+        assert rank["restored"]
+        assert rank["replayed"]
+
+
+@pytest.mark.parametrize("vendor", ["enflame", "intel"])
+def test_other_devices_give_the_same_numbers(vendor: str, models, reference, tmp_path, monkeypatch):
+    """Enflame through its own migration module; Intel has none, and a user may name one."""
+    monkeypatch.setenv("VERL_HW_CUDA_MIGRATION", "verl_hw_sim.cuda_migration") if vendor == "intel" else None
+    cases = [BY_NAME["tp2-sequence-parallel"], BY_NAME["bf16-critic"]]
+    for name, ranks in run_cases(vendor, models, tmp_path / "out", cases).items():
+        case = BY_NAME[name]
+        found = reporting(ranks)
+        assert found["engine"].startswith(f"{vendor.capitalize()}MegatronEngineWith")
+        assert_trains_as(found, reference[f"{case.model} {case.model_type}"]["steps"], case)
