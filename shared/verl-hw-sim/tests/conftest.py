@@ -24,7 +24,8 @@ CPU_TORCH = "+cpu" in TORCH_VERSION
 
 def clean_environment() -> dict[str, str]:
     """The environment without anything that would change what a child simulates or how it computes."""
-    unwanted = ("VERL_HW_SIM", "VERL_HW_PROBE", "TORCH_DEVICE_BACKEND", "MLU_", "TOPS_", "ZE_", "MACA_", "CUDA_VISIBLE")
+    steering = ("VERL_HW_SIM", "VERL_HW_PROBE", "TORCH_DEVICE_BACKEND")
+    unwanted = (*steering, "MLU_", "CN_", "TOPS_", "ZE_", "ONEAPI_", "MACA_", "CUDA_VISIBLE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     if "VERL_HW_SIM_CACHE" in os.environ:
         kept["VERL_HW_SIM_CACHE"] = os.environ["VERL_HW_SIM_CACHE"]

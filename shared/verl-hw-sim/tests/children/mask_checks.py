@@ -48,6 +48,18 @@ def check_the_first_variable_wins():
         _expect([0], **{VARIABLES[0]: "0", VARIABLES[1]: "1"})
 
 
+def check_a_selector_counts_what_the_mask_leaves():
+    selector = SIMULATION.profile.selector_variable
+    if selector is None:
+        return
+    _expect([1], **{selector: "level_zero:1"})
+    _expect([0, 1], **{selector: "*:gpu"})
+    _expect([0, 1], **{selector: "opencl:cpu;level_zero:1, 0"})
+    _expect([1], **{selector: "level_zero:0", VARIABLES[0]: "1"})
+    _expect([], **{selector: "level_zero:1", VARIABLES[0]: "1"})
+    _expect([], **{selector: "opencl:gpu"})
+
+
 def check_the_mask_freezes_at_first_use():
     def case():
         torch.manual_seed(1)  # is no use of the runtime
