@@ -29,6 +29,7 @@ MINIMUM_VERL = Version("0.9")  # first release with verl.plugin and its entry-po
 
 _ENGINE_MODULE = "verl.workers.engine"
 _CHECKPOINT_ENGINE_MODULE = "verl.checkpoint_engine"
+_TRANSFER_MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 _ENGINE_BASE_MODULE = "verl.workers.engine.base"  # imported first of all that verl.workers.engine imports
 
 
@@ -65,6 +66,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     wrapt.register_post_import_hook(partial(_defer_megatron, facts.key), _ENGINE_BASE_MODULE)
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
+    wrapt.register_post_import_hook(partial(_allow_large_weights, facts.key), _TRANSFER_MODULE)
     hooks.install()
     rollout_registry.register_when_imported()
     try:
@@ -197,3 +199,11 @@ def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
             "Weights cannot be sent to separate rollout workers until this is mended",
             error,
         )
+
+
+def _allow_large_weights(key: str, transfer: ModuleType) -> None:
+    """Let verl's transfer through shared memory take weights larger than its bucket, if this vendor is chosen."""
+    from verl.plugin.platform import get_platform
+
+    if get_platform().vendor_name == key:
+        importlib.import_module("verl_hw_core.weight_sync.large_weights").install(transfer)

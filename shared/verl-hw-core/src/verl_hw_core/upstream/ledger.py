@@ -354,4 +354,13 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/verl-project/verl/issues/6425",
         removal="verl takes the name from the platform.",
     ),
+    LedgerRow(
+        id="shared-memory-large-weight",
+        target="verl.workers.rollout.vllm_rollout.bucketed_weight_transfer:BucketedWeightSender.async_send_weights",
+        reason="Without device IPC it asserts that no weight is larger than the bucket. Two methods that it calls are "
+        "replaced so that such a weight goes through a shared memory of its own.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/issues/6403",
+        removal="verl splits or shares large weights without IPC (its source says TODO).",
+    ),
 )
