@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults that people met in the field, planted: the doctor names each by its check, with what mends it."""
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
+from detectionkit import is_running
 from doctorkit import Answer, Patient, assert_found, bare_environment
 
 
@@ -217,6 +220,18 @@ class TestPlugins:
         patient.plugin("acme", f"from verl_hw_core import load_report\nload_report.report{report}\n")
         answer = patient.doctor("--check", "plugins.owners", VERL_USE_EXTERNAL_PLUGINS="acme")
         assert_found(answer, "plugins.owners", "warn", "x.Y took it", "Uninstall the package of x")
+
+    def test_an_interrupt_leaves_nothing_behind(self, patient: Patient) -> None:
+        file = patient.folder / "pid"
+        patient.plugin("bad", f"import os, time\nopen({str(file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+        process = patient.start("doctor", "--check", "plugins.load", VERL_USE_EXTERNAL_PLUGINS="bad")
+        while not (file.exists() and file.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert not is_running(int(file.read_text()))
 
 
 class TestTorch:

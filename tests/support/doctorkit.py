@@ -233,17 +233,28 @@ class Patient:
             **more,
         }
 
-    def run(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        """Run ``verl-hw`` with these arguments."""
-        return subprocess.run(
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        """Start ``verl-hw`` with these arguments."""
+        return subprocess.Popen(
             [self.python, "-c", "from verl_hw_core.cli import main; main()", *arguments],
             env=self.environment(**environment),
             cwd=self.folder,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=SECONDS,
-            check=False,
         )
+
+    def run(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run ``verl-hw`` with these arguments."""
+        process = self.start(*arguments, **environment)
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # it ends its children; a kill would leave them
+            process.communicate(timeout=SECONDS)
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def doctor(self, *arguments: str, **environment: str) -> Answer:
         """Run ``verl-hw doctor --json``; its standard output must be JSON and nothing else."""

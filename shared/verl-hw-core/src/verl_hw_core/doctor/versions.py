@@ -4,7 +4,7 @@
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -79,9 +79,15 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def conflicts(packages: "list[str] | tuple[str, ...]") -> list[Conflict]:
-    """Return what the installed ones of ``packages`` require and do not get; extras are left out."""
-    return [found for package in packages for found in _conflicts_of(package)]
+def conflicts(packages: Sequence[str], *, besides: Sequence[str] = ()) -> list[Conflict]:
+    """Return what the installed ones of ``packages`` require and do not get; extras are left out.
+
+    Args:
+        packages: Distributions whose requirements are looked at.
+        besides: Requirements that are not.
+    """
+    found = [conflict for package in packages for conflict in _conflicts_of(package)]
+    return [conflict for conflict in found if conflict.requirement.name not in besides]
 
 
 def _conflicts_of(package: str) -> Iterator[Conflict]:

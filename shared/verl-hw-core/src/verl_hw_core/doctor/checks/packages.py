@@ -29,7 +29,8 @@ _NOT_HERE = "no hardware of an installed vendor is here"
 def requirements(facts: Facts) -> Finding:
     """What verl and the vendor wheels require is installed."""
     ours = ["verl", CORE_DISTRIBUTION, *(wheel.distribution for wheel in facts.wheels)]
-    hard, soft = conflicts(ours), conflicts(_JUDGED)
+    # Core and verl have a check of their own: wheels.contract.
+    hard, soft = conflicts(ours, besides=("verl", CORE_DISTRIBUTION)), conflicts(_JUDGED)
     if not hard and not soft:
         return ok(f"no conflict among the requirements of {', '.join([*ours, *_JUDGED])}")
     found = hard or soft

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """verl's plugins as they really load: with the traceback that verl hides, and who is in force afterwards."""
 
+import re
 from collections.abc import Sequence
 
 from verl_hw_core.doctor.facts import Facts
+from verl_hw_core.doctor.mends import mend_of_import
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.programs.plugins import PREFIX
 from verl_hw_core.doctor.registry import VERL, check
@@ -86,13 +88,14 @@ def _name(stage: Stage) -> str:
 
 def _mend(bad: Sequence[Stage], stages: Sequence[Stage]) -> str:
     text = " ".join(stage.error for stage in bad)
+    meant = re.search(r"did you mean '(\w+)'", text)
     if "VERL_PLATFORM=" in text:
-        return "export VERL_PLATFORM=<a name from the list above>   # or unset it"
+        return f"export VERL_PLATFORM={meant[1]}" if meant else "unset VERL_PLATFORM"
     if "ContractMismatchError" in text or "VerlVersionError" in text:
         return text.rpartition(": ")[2]
-    missing = text.partition("No module named '")[2].partition("'")[0]
-    if missing:
-        return f"pip install --no-deps {missing.partition('.')[0]}   # the package that provides it"
+    mend = mend_of_import(text)
+    if mend is not None:
+        return mend
     others = [_name(stage) for stage in stages if stage not in bad]
     return (
         f"reinstall the package of {_name(bad[0])} (traceback: verl-hw doctor --check plugins.load), or leave it out: "

@@ -4,6 +4,7 @@
 
 from verl_hw_core.device_contract import ESSENTIAL, OPTIONAL
 from verl_hw_core.doctor.facts import Facts
+from verl_hw_core.doctor.mends import mend_of_import
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip
 from verl_hw_core.doctor.registry import VERL, check
 from verl_hw_core.errors import VisibleDevicesError
@@ -23,10 +24,11 @@ def devices(facts: Facts) -> Finding:
         return skip("not reached: see python.torch and plugins.load")
     if not stage.went_well:
         report = crash if stage.died else fail
+        by_hand = f"python -c 'import torch, {spec.extension_module or 'verl'}'"
         return report(
             f"starting torch.{spec.device_name}: {stage.error}",
             expected="a runtime that answers",
-            mend=_mend(stage.error, spec.extension_module or "torch"),
+            mend=mend_of_import(stage.error) or f"{by_hand}   # and repair the driver or the vendor's torch stack",
             details=stage.trace,
         )
     count, names = stage.data["count"], ", ".join(sorted(set(stage.data["names"])))
@@ -86,11 +88,3 @@ def module(facts: Facts) -> Finding:
     if optional:
         return ok(f"all that training needs; without {', '.join(optional)} (verl-hw goes on without)", details=costs)
     return ok("all of them")
-
-
-def _mend(error: str, extension: str) -> str:
-    library = error.partition("Error: ")[2].rpartition(": cannot open shared object file")[0]
-    if library:
-        name = library.rpartition(" ")[2]
-        return f"ldconfig -p | grep {name}   # if empty: source the SDK's set_env script, or repair the driver"
-    return f"python -c 'import torch, {extension}'   # and repair the driver or the vendor's torch stack"

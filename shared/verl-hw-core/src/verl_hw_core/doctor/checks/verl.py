@@ -6,6 +6,7 @@ from typing import Any
 
 from verl_hw_core.detection.modules import look_up
 from verl_hw_core.doctor.facts import Facts
+from verl_hw_core.doctor.mends import mend_of_import
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.registry import FULL, check
 from verl_hw_core.doctor.versions import installed_version
@@ -16,6 +17,7 @@ _NOT_IMPORTED = (
     "verl itself was not imported, since no hardware of an installed vendor is here; "
     "to import it all the same: verl-hw doctor --vendor <vendor>"
 )
+_BY_HAND = "python -c 'import verl'   # and mend what its last line names"
 _BACKENDS_OF_FSDP = ("fsdp", "fsdp2")
 
 
@@ -46,7 +48,7 @@ def importing(facts: Facts) -> Finding:
     return report(
         f"import verl{where}: {stage.error}",
         expected="an import without an error",
-        mend=_mend(stage.error),
+        mend=mend_of_import(stage.error) or _BY_HAND,
         details=stage.trace,
     )
 
@@ -97,7 +99,7 @@ def engines(facts: Facts) -> Finding:
         return report(
             f"import verl.workers.engine: {stage.error}",
             expected="an import without an error",
-            mend=_mend(stage.error),
+            mend=mend_of_import(stage.error) or _BY_HAND,
             details=stage.trace,
         )
     rows: list[dict[str, Any]] = stage.data["rows"]
@@ -136,7 +138,7 @@ def transfer(facts: Facts) -> Finding:
         return warn(
             f"import verl.checkpoint_engine: {stage.error}",
             expected="an import without an error",
-            mend=_mend(stage.error),
+            mend=mend_of_import(stage.error) or _BY_HAND,
             details=stage.trace,
         )
     errors: dict[str, str] = stage.data["import_errors"]
@@ -180,13 +182,3 @@ def _skipped(facts: Facts) -> Finding:
     if verl is not None and verl.data is not None:
         return skip(_NOT_IMPORTED)
     return skip("torch or verl is missing or broken")
-
-
-def _mend(error: str) -> str:
-    missing = error.partition("No module named '")[2].partition("'")[0]
-    if missing:
-        return f"pip install --no-deps {missing.partition('.')[0]}   # the package that provides it"
-    library = error.partition("Error: ")[2].partition(": cannot open shared object file")
-    if library[1]:
-        return f"ldconfig -p | grep {library[0].strip()}   # the vendor's library is not on LD_LIBRARY_PATH"
-    return "python -c 'import verl'   # and mend what its last line names"
