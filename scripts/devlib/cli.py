@@ -14,7 +14,7 @@ usage: python3 scripts/dev.py COMMAND [ARGUMENT ...]
 
 Makes the locked environment in .venv (and uv, where there is none), then runs one command in it.
 
-  demo [ARG ...]      the simulated demo: verl-hw demo ARG ...     (try: demo --vendor cambricon)
+  demo [ARG ...]      a simulated demo: verl-hw demo ARG ...       (try: demo grpo --vendor cambricon)
   test [ARG ...]      static checks, then pytest ARG ...           (try: test -k platform)
        --slow         every test, the long end-to-end runs too
        --ci           what CI runs: the default tests and the slow ones marked 'ci' (implied by CI=true)

@@ -115,5 +115,23 @@ def _register_engines(_module: ModuleType) -> None:
     verl.utils.model.load_valuehead_model = load_value_model
 
 
+def _name_one_backend(module: ModuleType) -> None:
+    """verl names a backend for cpu and one for the device, which torch refuses where both are cpu."""
+    own = module.initialize_global_process_group_ray
+
+    def initialize(timeout_second=None, backend=None):
+        own(timeout_second, backend or "cpu:gloo")
+
+    module.initialize_global_process_group_ray = initialize
+
+
+def _offload_without_pinning(module: ModuleType) -> None:
+    """verl pins the reference policy's memory, which needs an accelerator."""
+    own = module.CPUOffloadPolicy
+    module.CPUOffloadPolicy = lambda pin_memory=True: own(pin_memory=False)
+
+
 if "verl.workers.engine" not in sys.modules:
     register_post_import_hook(_register_engines, "verl.workers.engine")
+    register_post_import_hook(_name_one_backend, "verl.utils.distributed")
+    register_post_import_hook(_offload_without_pinning, "verl.utils.fsdp_utils")

@@ -5,19 +5,14 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from demokit import Demo, Demos, demos_below
 
-TEST_RUN = "VERL_HW_TEST_RUN"
-COMMAND = [sys.executable, "-c", "from verl_hw_core.cli import main; main()", "demo"]
 ENGINES = {
     "cambricon": ("CambriconFSDPEngineWithLMHead", "mlu"),
     "enflame": ("EnflameFSDPEngineWithLMHead", "gcu"),
@@ -47,78 +42,15 @@ pytestmark = [
 ]
 
 
-@dataclass
-class Demo:
-    """One started demo; everything that it starts inherits the mark."""
-
-    process: "subprocess.Popen[str]"
-    log: Path
-    output: Path
-    mark: str
-
-    @property
-    def said(self) -> str:
-        return self.log.read_text(encoding="utf-8")
-
-    def wait(self, seconds: float = 500.0) -> int:
-        return self.process.wait(timeout=seconds)
-
-    def wait_for(self, text: str, file: Path | None = None, seconds: float = 240.0) -> None:
-        """Wait until the output, or another file, holds a text."""
-        deadline = time.monotonic() + seconds
-        while not ((file or self.log).exists() and text in (file or self.log).read_text(encoding="utf-8")):
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
-            time.sleep(0.05)
-
-    def rank_pid(self, rank: int) -> int:
-        lines = (self.output / "whole-run" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
-        return next(fact["pid"] for fact in map(json.loads, lines) if fact["rank"] == rank)
-
-    def left(self) -> list[int]:
-        """Living processes of this demo."""
-        wanted = f"{TEST_RUN}={self.mark}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdecimal() and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue  # it ended, or is not ours to look at
-        return found
-
-
-class Demos:
-    """Starts demos below one folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.started: list[Demo] = []
-
-    def start(self, *arguments: str, **environment: str) -> Demo:
-        output, log, mark = self.folder / "out", self.folder / "log", uuid.uuid4().hex
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("VERL_")}
-        with log.open("w") as file:
-            process = subprocess.Popen(
-                [*COMMAND, "--output", str(output), *arguments],
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env={**inherited, "PYTHONIOENCODING": "utf-8", **environment, TEST_RUN: mark},
-                start_new_session=True,  # a process group of its own, as a shell gives it
-                text=True,
-            )
-        self.started.append(Demo(process, log, output, mark))
-        return self.started[-1]
-
-
 @pytest.fixture
 def demos(tmp_path: Path) -> Iterator[Demos]:
-    demos = Demos(tmp_path)
-    yield demos
-    for demo in demos.started:
-        for pid in demo.left():
-            os.kill(pid, signal.SIGKILL)
-        demo.process.wait(timeout=30)
+    with demos_below(tmp_path) as started:
+        yield started
+
+
+def rank_pid(demo: Demo, rank: int) -> int:
+    lines = (demo.output / "whole-run" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
+    return next(fact["pid"] for fact in map(json.loads, lines) if fact["rank"] == rank)
 
 
 def assert_shows_everything(demo: Demo, vendor: str, steps: int, processes: int, strategy: str) -> None:
@@ -218,7 +150,7 @@ def test_ctrl_c_while_resuming_ends_every_process(demos: Demos) -> None:
 def test_a_killed_rank_is_named_and_takes_the_others_along(demos: Demos) -> None:
     demo = demos.start("--vendor", "cambricon", "--steps", "300")
     demo.wait_for("step   1")
-    os.kill(demo.rank_pid(1), signal.SIGKILL)
+    os.kill(rank_pid(demo, 1), signal.SIGKILL)
     assert demo.wait(60) == 1
     assert demo.left() == []
     assert "verl-hw: training failed: rank 1 (exit code -9, SIGKILL" in demo.said

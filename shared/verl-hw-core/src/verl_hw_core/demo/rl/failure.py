@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from verl_hw_core.demo.failure import Failure
+from verl_hw_core.demo.rl.launch import RAY_STARTED_TOO_SLOWLY
 
 _LINES = 18
 # Ray puts this before what another process of the cluster wrote.
@@ -17,7 +18,7 @@ _NOISE = re.compile(
 )
 _REMEDIES = (
     (
-        re.compile(r"current node timed out during startup|Failed to connect to GCS|raylet.*failed to start", re.I),
+        re.compile(f"{RAY_STARTED_TOO_SLOWLY}|Failed to connect to GCS"),
         "Ray gives its own processes 30 s to start, which a busy machine exceeds: end other programs and try again",
     ),
     (

@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RL demo: verl's unmodified PPO trainer on Ray, on a task whose answers can be verified."""
 
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,16 +12,15 @@ from rich.markup import escape
 
 from verl_hw_core.demo.assets import write_model, write_tokenizer
 from verl_hw_core.demo.devices import RL_NEEDS, environment_of, require_components
-from verl_hw_core.demo.processes import run_launcher
 from verl_hw_core.demo.progress import LaunchView
 from verl_hw_core.demo.rl import chart
 from verl_hw_core.demo.rl.failure import explain
+from verl_hw_core.demo.rl.launch import train
 from verl_hw_core.demo.rl.metrics import RlStep, describe, read_rl_steps
 from verl_hw_core.demo.rl.settings import (
     ANSWERS_PER_PROMPT,
     PROMPTS_PER_STEP,
     RlSettings,
-    launch_command,
     overrides,
     write_data,
 )
@@ -33,7 +29,7 @@ from verl_hw_core.demo.rl.verdict import RlVerdict, print_summary, write_summary
 from verl_hw_core.demo.workspace import Workspace, is_full, open_workspace, writing
 from verl_hw_core.errors import TrainingFailedError
 from verl_hw_core.hardware import HardwareSpec
-from verl_hw_core.run_facts import RUN_FACTS_ENV, read_facts
+from verl_hw_core.run_facts import read_facts
 
 # Ten processes import torch and verl before the first step, one after the other on a small machine.
 STALL_SECONDS = 600.0
@@ -137,47 +133,21 @@ def _train(demo: RlDemo, workspace: Workspace, environment: Mapping[str, str], c
         view.update(facts, steps)
         return len(facts), len(steps), _size(run.driver_log)
 
-    with _ray_folder() as folder, view:
-        code = run_launcher(
-            launch_command(settings, overrides(settings, workspace, run)),
-            environment={
-                **environment,
-                "VERL_FILE_LOGGER_PATH": str(run.metrics),
-                RUN_FACTS_ENV: str(run.facts),
-                "RAY_TMPDIR": str(folder),
-                "RAY_USAGE_STATS_ENABLED": "0",
-                "RAY_COLOR_PREFIX": "0",
-                "TOKENIZERS_PARALLELISM": "false",
-            },
-            folder=workspace.root,
-            log=run.driver_log,
+    with view:
+        code = train(
+            settings,
+            workspace,
+            overrides(settings, workspace, run),
+            environment=environment,
             watch=watch,
             stall_seconds=STALL_SECONDS,
         )
-        if code != 0:
-            _keep_ray_logs(folder, workspace.ray_logs)
     if code != 0:
         full = ", and the disk of the output folder is full" if is_full(run.root) else ""
         raise TrainingFailedError(
             f"training failed{full}: {explain(run.driver_log, code)}\nRay's own logs: {workspace.ray_logs}"
         )
     return read_rl_steps(run.metrics)
-
-
-@contextmanager
-def _ray_folder() -> Iterator[Path]:
-    """A folder for Ray's sockets and logs, with a short name: a socket's path has at most 107 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="vhw-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _keep_ray_logs(folder: Path, kept: Path) -> None:
-    for logs in folder.glob("ray/session_*/logs"):
-        if not logs.parent.is_symlink():
-            shutil.copytree(logs, kept, dirs_exist_ok=True, ignore_dangling_symlinks=True)
 
 
 def _phase(log: Path, engines: int, wanted: int, steps: int) -> str:

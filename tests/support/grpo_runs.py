@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Run the demo's GRPO with its own options, simulated or on the plain CPU platform, and keep its numbers."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from platformkit import clean_environment
+
+from verl_hw_core.demo.assets import write_model, write_tokenizer
+from verl_hw_core.demo.rl.launch import train
+from verl_hw_core.demo.rl.settings import RlSettings, overrides, write_data
+from verl_hw_core.demo.workspace import Workspace
+from verl_hw_sim import simulated_environment
+
+TESTS = Path(__file__).parent.parent
+REFERENCE = "cpu_reference"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run left.
+
+    Attributes:
+        steps: Metrics of each step, in verl's names.
+        answers: Prompt, answer and score of each trajectory, by step and in the order of the batch.
+        losses: What went into each policy loss, in order, by rank.
+    """
+
+    steps: list[dict]
+    answers: list[list[tuple[str, str, float]]]
+    losses: dict[str, dict[str, torch.Tensor]]
+
+
+def run(vendor: str, folder: Path, settings: RlSettings, seconds: float) -> Run:
+    """Train; ``vendor`` is a vendor's key or :data:`REFERENCE`."""
+    root = folder / vendor
+    workspace = Workspace(root)
+    workspace.training.root.mkdir(parents=True)
+    (root / "records").mkdir()
+    write_tokenizer(workspace.model)
+    write_model(workspace.model, settings.seed)
+    write_data(workspace.data, settings)
+    chosen = [
+        *overrides(settings, workspace, workspace.training),
+        "trainer.rollout_data_dir=answers",
+        # One batch holds the answers of a step, so that both runs multiply matrices of the same shapes.
+        "+actor_rollout_ref.rollout.engine_kwargs.hf_bringup.batch_window_seconds=0.5",
+    ]
+    code = train(
+        settings,
+        workspace,
+        chosen,
+        environment=_environment(vendor, settings, root),
+        watch=lambda: None,
+        stall_seconds=seconds,
+    )
+    assert code == 0, workspace.training.driver_log.read_text()[-6000:]
+    return _read(root, workspace)
+
+
+def _environment(vendor: str, settings: RlSettings, root: Path) -> dict[str, str]:
+    modules = ["grpo_recorder"]
+    if vendor == REFERENCE:
+        modules.insert(0, REFERENCE)
+        device = {"VERL_PLATFORM": REFERENCE}
+    else:
+        device = simulated_environment(vendor, settings.workers)
+    path = [str(TESTS / "support"), str(TESTS / "conformance")]
+    return clean_environment(
+        **device,
+        VERL_USE_EXTERNAL_MODULES=",".join(modules),
+        GRPO_RECORDS=str(root / "records"),
+        PYTHONPATH=os.pathsep.join(path),
+        PYTHONWARNINGS="ignore",
+        HYDRA_FULL_ERROR="1",
+        HF_HUB_OFFLINE="1",
+        OMP_NUM_THREADS="1",
+    )
+
+
+def _read(root: Path, workspace: Workspace) -> Run:
+    lines = workspace.training.metrics.read_text().splitlines()
+    answers = []
+    for path in sorted((root / "answers").iterdir(), key=lambda one: int(one.stem)):
+        rows = map(json.loads, path.read_text().splitlines())
+        answers.append(sorted((row["input"], row["output"], row["score"]) for row in rows))
+    return Run(
+        steps=[json.loads(line)["data"] for line in lines],
+        answers=answers,
+        losses={path.stem: torch.load(path) for path in sorted((root / "records").iterdir())},
+    )
