@@ -236,7 +236,7 @@ def check_softmax_with_another_dtype():
         for dtype, result in itertools.product((torch.half, torch.bfloat16, torch.float), (torch.float, None)):
             outcomes = []
             for device in ("cpu", D):
-                x = values.to(device, dtype).requires_grad_()
+                x = values.to(device, dtype, copy=True).requires_grad_()
                 y = function(x, dim=-1, dtype=result)
                 (y.float() ** 2).sum().backward()
                 outcomes.append((y.dtype, y.detach().cpu(), x.grad.dtype, x.grad.cpu()))
