@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""One warm parent process for all cases that import verl."""
+"""One warm parent process for all cases that import verl, and other versions of verl."""
 
 from collections.abc import Iterator
 
 import pytest
 from forkkit import Forks
+from wheelkit import from_index, uv
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +14,16 @@ def forks() -> Iterator[Forks]:
     """Processes in which verl was never imported, and torch, transformers and Ray were."""
     with Forks() as parent:
         yield parent
+
+
+@pytest.fixture(scope="session")
+def other_verl(tmp_path_factory):
+    """Return a function: version -> folder with that verl alone, to be put before the locked one."""
+
+    def fetch(version):
+        folder = tmp_path_factory.mktemp("verl") / version
+        done = from_index([uv(), "pip", "install", "--no-deps", "--target", folder, f"verl=={version}"])
+        assert done.returncode == 0, done.stderr
+        return folder
+
+    return fetch

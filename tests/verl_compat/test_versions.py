@@ -5,7 +5,7 @@
 import sys
 
 import pytest
-from wheelkit import VENDORS, from_index, our_engines, run, uv
+from wheelkit import VENDORS, our_engines, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
@@ -15,19 +15,6 @@ at_import = dict(version=verl.__version__, frozen=frozen(), workers=workers(), p
 import verl.workers.engine
 answer(**at_import, engines=engines(), problems=problems())
 """
-
-
-@pytest.fixture(scope="module")
-def other_verl(tmp_path_factory):
-    """Return a function: version -> folder with that verl alone, to be put before the locked one."""
-
-    def fetch(version):
-        folder = tmp_path_factory.mktemp("verl") / version
-        done = from_index([uv(), "pip", "install", "--no-deps", "--target", folder, f"verl=={version}"])
-        assert done.returncode == 0, done.stderr
-        return folder
-
-    return fetch
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "0.9.1"])

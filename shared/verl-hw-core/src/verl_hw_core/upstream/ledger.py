@@ -275,7 +275,7 @@ LEDGER: tuple[LedgerRow, ...] = (
         reason="The only way to add a rollout's trainer side. The dict is replaced by one that has the bring-up rollout "
         "as well.",
         versions="verl>=0.9,<0.11",
-        link="https://github.com/verl-project/verl/issues/4682",
+        link="https://github.com/verl-project/verl/pull/4548",
         removal="verl has a public registration for rollout adapters, as it has for replicas.",
     ),
     LedgerRow(
