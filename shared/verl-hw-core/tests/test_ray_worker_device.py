@@ -91,6 +91,12 @@ def test_a_runtime_that_dropped_an_entry_is_an_error_with_both_numbers(setting, 
         setting.set_up()
 
 
+def test_a_rollout_server_writes_the_variable_that_the_runtime_obeys(setting, monkeypatch):
+    assert setting.platform.visible_devices_envvar() == "MLU_VISIBLE_DEVICES"
+    monkeypatch.setenv("CN_VISIBLE_DEVICES", "4,5,6,7")
+    assert setting.platform.visible_devices_envvar() == "CN_VISIBLE_DEVICES"
+
+
 def test_a_worker_without_device_selects_none(setting):
     setting.set_up()
     assert (setting.platform.selected, setting.own, setting.told) == ([], [], [])
