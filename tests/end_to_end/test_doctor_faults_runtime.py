@@ -148,6 +148,12 @@ class TestRay:
         answer = patient.doctor("--check", "ray", RAY_ADDRESS="nobody:1")
         assert_found(answer, "ray.cluster", "fail", "no cluster at nobody:1", "unset RAY_ADDRESS")
 
+    def test_a_cluster_that_wants_a_token(self, patient: Patient) -> None:
+        refusal = 'raise ConnectionError("no") from ValueError("RPC error: InvalidAuthToken: token is missing")'
+        patient.module("ray/__init__.py", FAKE_RAY.replace('raise ConnectionError("no cluster at nobody:1")', refusal))
+        answer = patient.doctor("--check", "ray.cluster", RAY_ADDRESS="nobody:1")
+        assert_found(answer, "ray.cluster", "fail", "ConnectionError", "export RAY_AUTH_MODE=token")
+
     def test_the_file_of_a_cluster_that_is_gone_is_only_a_warning(self, patient: Patient) -> None:
         patient.module("ray/__init__.py", FAKE_RAY.replace('os.environ["RAY_ADDRESS"]', '"nobody:1"'))
         file = patient.folder / "tmp" / "ray" / "ray_current_cluster"

@@ -93,14 +93,15 @@ def test_a_running_ray_cluster(patient: Patient) -> None:
     with tempfile.TemporaryDirectory(prefix="rd") as folder:
         cluster = subprocess.Popen(
             [sys.executable, "-c", CLUSTER, folder],
-            env={**patient.environment(), "PATH": os.environ["PATH"], "TMPDIR": folder},
+            # A busy machine takes its time to start Ray.
+            env={**patient.environment(RAY_raylet_start_wait_time_s="180"), "PATH": os.environ["PATH"]},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         try:
             address = next(line.split()[1] for line in cluster.stdout if line.startswith("ADDRESS"))
-            answer = patient.doctor("--check", "ray", RAY_ADDRESS=address, VERL_PLATFORM="mlu")
+            answer = patient.doctor("--check", "ray", RAY_ADDRESS=address, RAY_AUTH_MODE="token", VERL_PLATFORM="mlu")
         finally:
             cluster.communicate("", timeout=60)
     assert answer["ray.cluster"]["observed"].startswith("1 nodes: ")

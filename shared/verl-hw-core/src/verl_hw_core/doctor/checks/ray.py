@@ -9,6 +9,7 @@ from verl_hw_core.doctor.facts import Facts
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.ray_address import ADDRESS_ENVVAR, cluster_to_ask
 from verl_hw_core.doctor.registry import RAY, check
+from verl_hw_core.doctor.stages import Stage
 from verl_hw_core.doctor.versions import installed_version
 from verl_hw_core.ray_support.cluster import start_options
 
@@ -40,9 +41,7 @@ def cluster(facts: Facts) -> Finding:
         return report(
             f"{where}: {stage.error}",
             expected="an answer",
-            mend=f"unset {ADDRESS_ENVVAR}   # or: ray start --head"
-            if meant
-            else f"rm {where}   # or: ray start --head",
+            mend=_mend_of_connection(stage, where),
             details=stage.trace,
         )
     nodes = facts.ray.data("nodes") or ()
@@ -91,6 +90,15 @@ def agreement(facts: Facts) -> Finding:
             mend=_mend(bad),
         )
     return ok(f"{len(workers)} nodes, vendor {here['vendor'] or 'none'}")
+
+
+def _mend_of_connection(stage: Stage, where: str) -> str:
+    if "InvalidAuthToken" in stage.trace:
+        # Ray 2.60: "ray.init()" starts a cluster that wants a token, and other processes do not send theirs unasked.
+        return "export RAY_AUTH_MODE=token   # with the cluster's token in ~/.ray/auth_token"
+    if where.startswith(ADDRESS_ENVVAR):
+        return f"unset {ADDRESS_ENVVAR}   # or: ray start --head"
+    return f"rm {where}   # or: ray start --head"
 
 
 def _differences(here: dict[str, Any], there: dict[str, Any]) -> list[str]:
