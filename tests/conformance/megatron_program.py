@@ -185,6 +185,9 @@ def run_case(models: Path, out: Path, case: Case) -> dict:
         engine.load_checkpoint(folder, del_local_after_load=False)
         facts["restored"] = exported(engine) == trained != changed
         facts["replayed"] = train_step(engine, case, 3) == facts["steps"][3] and exported(engine) == changed
+        fresh = build(models, case)  # as a new process has it: no optimizer state yet
+        fresh.load_checkpoint(folder, del_local_after_load=False)
+        facts["resumed"] = train_step(fresh, case, 3) == facts["steps"][3] and exported(fresh) == changed
     facts["last"] = changed
     return facts
 

@@ -137,7 +137,7 @@ def test_exported_weights_are_those_of_the_checkpoint(case: Case, results, model
 def test_offload_frees_the_device_and_comes_back(case: Case, results):
     for rank in results[case.name]:
         assert rank["bytes_offloaded"] < 0.1 * rank["bytes_loaded"]
-        assert rank["bytes_back"] == rank["bytes_loaded"]
+        assert rank["bytes_back"] == pytest.approx(rank["bytes_loaded"], rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,7 @@ def test_a_checkpoint_restores_and_replays_exactly(case: Case, results):
     for rank in results[case.name]:
         assert rank["restored"]
         assert rank["replayed"]
+        assert rank["resumed"]
 
 
 @pytest.mark.parametrize("vendor", ["enflame", "intel"])

@@ -3,7 +3,7 @@
 """What is put right in Megatron-core before verl imports it: only what TransformerEngine and Apex would have done."""
 
 from verl_hw_core.megatron.layer_spec import use_local_layers
-from verl_hw_core.megatron.optimizer_state import restore_step_on_load
+from verl_hw_core.megatron.optimizer_state import mend_checkpoints
 
 
 def has_transformer_engine() -> bool:
@@ -20,4 +20,4 @@ def apply() -> None:
     if not has_transformer_engine():
         use_local_layers()
     if not distrib_optimizer.HAVE_APEX_OR_TE:
-        restore_step_on_load()
+        mend_checkpoints()

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Resuming Megatron's distributed optimizer with torch's Adam, which it uses without TransformerEngine and Apex.
+"""Checkpoints of Megatron's distributed optimizer with torch's Adam, which it uses without TransformerEngine and Apex.
 
 Loading a checkpoint gives all parameters one and the same ``step`` tensor, and then copies the running process's step
-over the loaded one: training goes on with a wrong bias correction, and nothing says so.
+over the loaded one: training goes on with a wrong bias correction, and nothing says so. Before the first step there is
+no state at all, on which both saving and loading fail, so that no new process could resume.
 """
 
 from typing import Any
@@ -14,11 +15,38 @@ from megatron.core.optimizer import distrib_optimizer
 from verl_hw_core import upstream
 
 ROW = "megatron-adam-step"
-"""Ledger row of the replacement."""
+"""Ledger row of the step that loading loses."""
+
+STATE_ROW = "megatron-adam-state"
+"""Ledger row of the state that is not there before the first step."""
 
 
-def restore_step_on_load() -> None:
-    """Mend ``DistributedOptimizer.load_state_dict``; a second call changes nothing."""
+def mend_checkpoints() -> None:
+    """Mend ``DistributedOptimizer.state_dict`` and ``load_state_dict``; a second call changes nothing."""
+    _have_state_before_the_first_step()
+    _restore_step_on_load()
+
+
+def _have_state_before_the_first_step() -> None:
+    owner = distrib_optimizer.DistributedOptimizer
+    own = upstream.original(STATE_ROW, owner, "state_dict")
+
+    def state_dict(self: Any) -> Any:
+        """Megatron's own, after Adam's state was given the values with which Adam itself would start."""
+        if isinstance(self.optimizer, torch.optim.Adam):  # AdamW is one
+            for group in self.optimizer.param_groups:
+                for parameter in group["params"]:
+                    state = self.optimizer.state[parameter]
+                    if not state:
+                        state["step"] = torch.tensor(0.0, dtype=torch.float32)
+                        state["exp_avg"] = torch.zeros_like(parameter)
+                        state["exp_avg_sq"] = torch.zeros_like(parameter)
+        return own(self)
+
+    upstream.replace(STATE_ROW, owner, "state_dict", state_dict)
+
+
+def _restore_step_on_load() -> None:
     owner = distrib_optimizer.DistributedOptimizer
     own = upstream.original(ROW, owner, "load_state_dict")
 
