@@ -21,7 +21,7 @@ class SftSettings:
     Attributes:
         steps: Training steps of the uninterrupted run.
         processes: Number of training processes, one device each.
-        strategy: verl's name of the sharding strategy, ``"fsdp"`` or ``"fsdp2"``.
+        strategy: verl's name of the training engine, ``"fsdp"``, ``"fsdp2"`` or ``"megatron"``.
         seed: Decides data, weights and order.
     """
 
@@ -89,11 +89,8 @@ def overrides(settings: SftSettings, workspace: Workspace, run: RunFolder, check
         f"model.path={name(workspace.model if checkpoint is None else workspace.other_model)}",
         "model.use_remove_padding=True",
         "+model.override_config.attn_implementation=eager",
-        f"engine.strategy={settings.strategy}",
-        f"engine.fsdp_size={settings.processes}",
+        *_engine(settings),
         f"engine.seed={settings.seed}",
-        # Compiling takes longer than training a model this small.
-        "engine.use_torch_compile=False",
         f"optim.lr={LEARNING_RATE}",
         f"trainer.seed={settings.seed}",
         f"trainer.default_local_dir={name(run.checkpoints)}",
@@ -109,6 +106,25 @@ def overrides(settings: SftSettings, workspace: Workspace, run: RunFolder, check
         "hydra.output_subdir=null",
         "hydra/job_logging=none",
         "hydra/hydra_logging=none",
+    ]
+
+
+def _engine(settings: SftSettings) -> list[str]:
+    """The engine's own options."""
+    if settings.strategy == "megatron":
+        return [
+            "engine=megatron",
+            "optim=megatron",
+            "optim.lr_decay_style=constant",
+            "engine.vanilla_mbridge=True",
+            # Two ways of being parallel where the processes allow it: within a layer, and over the data.
+            f"engine.tensor_model_parallel_size={2 if settings.processes % 2 == 0 else 1}",
+        ]
+    return [
+        f"engine.strategy={settings.strategy}",
+        f"engine.fsdp_size={settings.processes}",
+        # Compiling takes longer than training a model this small.
+        "engine.use_torch_compile=False",
     ]
 
 

@@ -317,6 +317,15 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="Megatron-core loads the step of the checkpoint with torch's Adam.",
     ),
     LedgerRow(
+        id="megatron-adam-state",
+        target="megatron.core.optimizer.distrib_optimizer:DistributedOptimizer.state_dict",
+        reason="With torch's Adam it asserts that there is a step, which before the first one there is not; loading "
+        "calls it as well, so that no new process can resume. Adam's state is made first, with Adam's start values.",
+        versions="megatron-core>=0.16,<0.17",
+        link="https://github.com/NVIDIA/Megatron-LM/issues/1049",
+        removal="Megatron-core initializes the state of torch's Adam before it loads.",
+    ),
+    LedgerRow(
         id="mbridge-value-head",
         target="mbridge.core.safetensor_io:SafeTensorIO.load_some_hf_weight",
         reason="A critic from a checkpoint without lm_head.weight (tied embeddings, or a token classification model) "
