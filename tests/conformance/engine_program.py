@@ -7,17 +7,14 @@ model type. verl is imported once and ranks are forked
 from it: the import costs more than everything else here.
 """
 
-import json
-import os
 import sys
-import traceback
 import warnings
 from functools import partial
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
+from rank_start import run_ranks
 from verl import DataProto
 from verl.plugin.platform import get_platform
 from verl.trainer.config import CheckpointConfig
@@ -196,40 +193,23 @@ def combinations(device: str) -> list[tuple[str, str]]:
     return [(strategy, model_type) for strategy in strategies for model_type in MODEL_TYPES]
 
 
-def run_rank(rank: int, world_size: int, models: Path, out: Path) -> None:
+def run_rank(models: Path, out: Path) -> dict:
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
     platform = get_platform()
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world_size))
-    platform.set_device(rank)
-    ccl = platform.communication_backend_name()
-    dist.init_process_group(
-        ccl if platform.device_name == "cpu" else f"cpu:gloo,{platform.device_name}:{ccl}",
-        init_method=f"file://{out}/rendezvous-{world_size}",
-        rank=rank,
-        world_size=world_size,
-    )
     watcher = watch_device_module()
-    results = {}
-    try:
-        for strategy, model_type in combinations(platform.device_name):
-            results[f"{strategy}-{model_type}"] = run_combination(models, out, strategy, model_type)
-    except Exception:
-        (out / f"error-{world_size}-{rank}.txt").write_text(traceback.format_exc())
-        raise
-    result = {"platform": platform.vendor_name, "missing": sorted(watcher.missing), "results": results}
-    (out / f"result-{world_size}-{rank}.json").write_text(json.dumps(result))
-    dist.barrier()
-    dist.destroy_process_group()
+    results = {
+        f"{strategy}-{model_type}": run_combination(models, out, strategy, model_type)
+        for strategy, model_type in combinations(platform.device_name)
+    }
+    return {"platform": platform.vendor_name, "missing": sorted(watcher.missing), "results": results}
 
 
 def main() -> None:
     models, out, *world_sizes = sys.argv[1:]
-    get_platform()
+    platform = get_platform()
+    place = Path(out), platform.device_name, platform.communication_backend_name()
     for world_size in map(int, world_sizes):
-        torch.multiprocessing.start_processes(
-            run_rank, (world_size, Path(models), Path(out)), nprocs=world_size, start_method="fork"
-        )
+        run_ranks(lambda _: run_rank(Path(models), Path(out)), world_size, *place)
 
 
 if __name__ == "__main__":

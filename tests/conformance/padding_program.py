@@ -6,18 +6,14 @@ Usage: ``python padding_program.py MODELS_FOLDER OUT_FOLDER WORLD_SIZE...``. On 
 is compared; on several, the ranks share one pack (Ulysses).
 """
 
-import json
-import os
 import sys
-import traceback
 from pathlib import Path
 from unittest import mock
 
-import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from engine_program import MODEL_TYPES, SEQUENCES, VOCABULARY, loss_function, make_batch
 from model_packing import model_results
+from rank_start import run_ranks
 from verl.plugin.platform import get_platform
 from verl.trainer.config import CheckpointConfig
 from verl.utils import tensordict_utils as tu
@@ -146,32 +142,16 @@ def run_together(models: Path, ranks: int) -> dict:
     return results
 
 
-def run_rank(rank: int, world_size: int, models: Path, out: Path) -> None:
-    torch.set_num_threads(1)
-    platform = get_platform()
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world_size))
-    platform.set_device(rank)
-    backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
-    dist.init_process_group(
-        backend, init_method=f"file://{out}/rendezvous-{world_size}", rank=rank, world_size=world_size
-    )
-    try:
-        results = run_alone(models) if world_size == 1 else run_together(models, world_size)
-    except Exception:
-        (out / f"error-{world_size}-{rank}.txt").write_text(traceback.format_exc())
-        raise
-    (out / f"result-{world_size}-{rank}.json").write_text(json.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
-
-
 def main() -> None:
     models, out, *world_sizes = sys.argv[1:]
-    get_platform()
-    for world_size in map(int, world_sizes):
-        torch.multiprocessing.start_processes(
-            run_rank, (world_size, Path(models), Path(out)), nprocs=world_size, start_method="fork"
-        )
+    platform = get_platform()
+    place = Path(out), platform.device_name, platform.communication_backend_name()
+    for size in map(int, world_sizes):
+        run_ranks(lambda _, size=size: results_of(Path(models), size), size, *place)
+
+
+def results_of(models: Path, world_size: int) -> dict:
+    return run_alone(models) if world_size == 1 else run_together(models, world_size)
 
 
 if __name__ == "__main__":

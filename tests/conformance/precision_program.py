@@ -6,13 +6,11 @@ Usage: ``python precision_program.py MODELS_FOLDER OUT_FOLDER``.
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 
-import torch
-import torch.distributed as dist
 from engine_program import build_engine, make_batch
+from rank_start import joined
 from verl.plugin.platform import get_platform
 from verl.utils.profiler.performance import reduce_timing
 
@@ -44,10 +42,11 @@ def refusal(models: Path, **settings) -> str:
 def main() -> None:
     models, out = Path(sys.argv[1]), Path(sys.argv[2])
     platform = get_platform()
-    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1")
-    platform.set_device(0)
-    backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
-    dist.init_process_group(backend, init_method=f"file://{out}/rendezvous", rank=0, world_size=1)
+    with joined(0, 1, out, platform.device_name, platform.communication_backend_name()):
+        (out / "result.json").write_text(json.dumps(results_of(models)))
+
+
+def results_of(models: Path) -> dict:
     results = {}
     for strategy in ("fsdp2", "fsdp"):
         engine, loss = build_engine(models, strategy, "language_model", 1, param_dtype="fp16")
@@ -60,10 +59,8 @@ def main() -> None:
         results["bf16 without fp64"] = refusal(models, param_dtype="bf16")
     with limits.override(avg_rejected=True):
         results["timings"] = reduce_timing({"step": 2.0})
-    (out / "result.json").write_text(json.dumps(results))
-    dist.destroy_process_group()
+    return results
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     main()

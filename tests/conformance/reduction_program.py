@@ -5,17 +5,15 @@
 Usage: ``python reduction_program.py OUT_FOLDER WORLD_SIZE``. Every rank runs every scenario and writes its results.
 """
 
-import json
 import logging
 import os
 import sys
 import time
-import traceback
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
+from rank_start import run_ranks
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
@@ -162,25 +160,14 @@ def scenarios() -> dict:
     return results
 
 
-def run_rank(rank: int, world_size: int, out: Path) -> None:
+def run_rank(rank: int, out: Path) -> dict:
     logging.basicConfig(filename=out / f"log-{rank}.txt", level=logging.INFO)
-    torch.set_num_threads(1)
-    torch.get_device_module(DEVICE).set_device(rank)
-    store = f"file://{out}/rendezvous"
-    dist.init_process_group(f"cpu:gloo,{DEVICE}:{CCL}", init_method=store, rank=rank, world_size=world_size)
-    try:
-        results = scenarios()
-    except Exception:
-        (out / f"error-{rank}.txt").write_text(traceback.format_exc())
-        raise
-    (out / f"result-{rank}.json").write_text(json.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
+    return scenarios()
 
 
 def main() -> None:
     out, world_size = Path(sys.argv[1]), int(sys.argv[2])
-    torch.multiprocessing.start_processes(run_rank, (world_size, out), nprocs=world_size, start_method="fork")
+    run_ranks(lambda rank: run_rank(rank, out), world_size, out, DEVICE, CCL)
 
 
 if __name__ == "__main__":

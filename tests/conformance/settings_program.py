@@ -8,7 +8,6 @@ Usage: ``python settings_program.py MODELS_FOLDER OUT_FOLDER``.
 import importlib.machinery
 import json
 import logging
-import os
 import sys
 import traceback
 from contextlib import ExitStack, contextmanager
@@ -17,8 +16,8 @@ from types import ModuleType
 from unittest import mock
 
 import torch
-import torch.distributed as dist
 from padding_program import batch_of, build, gradients
+from rank_start import joined
 from verl.plugin.platform import get_platform
 from verl.utils import tensordict_utils as tu
 from verl.utils.activation_offload import SynchronizedGroupOffloadHandler
@@ -210,29 +209,27 @@ def deterministic(models: Path) -> dict:
     return {"random": results, "enabled": enabled}
 
 
+SCENARIOS = (
+    patched,
+    with_liger,
+    without_memory_interface,
+    without_jagged_operators,
+    deterministic,
+    fused_log_probs,
+)
+
+
 def main() -> None:
     models, out = Path(sys.argv[1]), Path(sys.argv[2])
-    torch.set_num_threads(1)
     platform = get_platform()
-    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1")
-    platform.set_device(0)
-    backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
-    dist.init_process_group(backend, init_method=f"file://{out}/rendezvous", rank=0, world_size=1)
     results = {}
-    for scenario in (
-        patched,
-        with_liger,
-        without_memory_interface,
-        without_jagged_operators,
-        deterministic,
-        fused_log_probs,
-    ):
-        try:
-            results[scenario.__name__] = scenario(models)
-        except Exception:  # noqa: BLE001 - the tests of the others go on
-            results[scenario.__name__] = {"error": traceback.format_exc()}
-    (out / "result.json").write_text(json.dumps(results))
-    dist.destroy_process_group()
+    with joined(0, 1, out, platform.device_name, platform.communication_backend_name()):
+        for scenario in SCENARIOS:
+            try:
+                results[scenario.__name__] = scenario(models)
+            except Exception:  # noqa: BLE001 - the tests of the others go on
+                results[scenario.__name__] = {"error": traceback.format_exc()}
+        (out / "result.json").write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def ranks(tmp_path_factory) -> list[dict]:
     )
     errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))
     assert finished.returncode == 0, errors or finished.stderr[-3000:]
-    written = [json.loads((out / f"result-{rank}.json").read_text()) for rank in range(RANKS)]
+    written = [json.loads((out / f"result-{RANKS}-{rank}.json").read_text()) for rank in range(RANKS)]
     written[0]["log"] = (out / "log-0.txt").read_text()
     return written
 
