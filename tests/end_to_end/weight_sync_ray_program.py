@@ -173,7 +173,7 @@ def main(model: Path) -> None:
     devices = {"num_gpus": 4} if name == "GPU" else {"resources": {name: 4}}
     folder = tempfile.mkdtemp(prefix="wsy")
     ray.init(
-        address="local", num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        address="local", num_cpus=16, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
         _temp_dir=folder, **devices,
     )  # fmt: skip
     try:

@@ -26,7 +26,7 @@ else:
     topology = None
 try:
     registry.get("hccl"); unknown = ""
-except ValueError as error:
+except (KeyError, ValueError) as error:  # KeyError in 0.9.0
     unknown = str(error)
 answer(ours=ours, asynchronous=asynchronous, topology=topology, unknown=unknown, vllm="vllm" in sys.modules,
        verl=__import__("verl").__version__)
