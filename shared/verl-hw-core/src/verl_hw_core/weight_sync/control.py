@@ -197,9 +197,7 @@ class Hub:
 
     def close(self, failure: Failure | None = None) -> None:
         """Close all connections, after telling the failure."""
-        for channel in self._channels.values():
-            _farewell(channel, failure)
-        _linger(list(self._channels.values()))
+        _close(list(self._channels.values()), failure)
 
     def sound(self) -> bool:
         """Whether no rank has ended or failed since the last update."""
@@ -283,8 +281,7 @@ class Spoke:
 
     def close(self, failure: Failure | None = None) -> None:
         """Close the connection, after telling the failure."""
-        _farewell(self._channel, failure)
-        _linger([self._channel])
+        _close([self._channel], failure)
 
     def sound(self) -> bool:
         """Whether the sender has neither ended nor failed since the last update."""
@@ -295,15 +292,19 @@ class Spoke:
         return True
 
 
-def _farewell(channel: Channel, failure: Failure | None) -> None:
+def _close(channels: list[Channel], failure: Failure | None) -> None:
     if failure is not None:
-        with suppress(ChannelClosedError):  # it sees the connection close
-            channel.send(failure.as_message(), _FAREWELL_SECONDS)
-    channel.finish()
+        for channel in channels:
+            with suppress(ChannelClosedError):  # it sees the connection close
+                channel.send(failure.as_message(), _FAREWELL_SECONDS)
+            channel.finish()
+        _linger(channels)
+    for channel in channels:
+        channel.close()
 
 
 def _linger(channels: list[Channel]) -> None:
-    """Close when the other ends have closed: a connection closed with unread data loses the last message."""
+    """Wait for the other ends to close: a connection closed with unread data loses its last message."""
     deadline = time.monotonic() + _FAREWELL_SECONDS
     for channel in channels:
         with suppress(ChannelClosedError):
@@ -311,4 +312,3 @@ def _linger(channels: list[Channel]) -> None:
                 wait_for(channel, deadline - time.monotonic())
                 while channel.receive() is not None:
                     continue
-        channel.close()
