@@ -31,8 +31,8 @@ _OF_VERLS_ENGINES = frozenset({"group_name", "rollout_dtype"})  # taken by verl'
 class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
     """Sends weights from trainer rank 0 to all rollout workers by broadcast, bucket by bucket.
 
-    Subclasses name the backend. Received tensors are views of a bucket: valid until the iterator is asked for a tensor
-    of the bucket after the next one, so a consumer copies them, as with verl's own engines.
+    Subclasses name the backend. Received tensors are views of a bucket, valid until the iterator is asked for a tensor
+    of the next bucket: a consumer copies them, as with verl's own engines.
 
     Args:
         bucket_size: Bytes of a bucket.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rollout's side of an update."""
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -31,23 +32,22 @@ class Receiver:
         self._buffers = session.buckets(2)
         self._tensors = 0
         self._end: dict[str, Any] = {}
-        self._pending: Future[Bucket] = self._begin(0)
+        # Both buckets at once, so that one follows the other without a pause.
+        self._pending = deque(self._begin(number) for number in range(2))
         self.bucket = 0
         self.last_name: str | None = None
 
     async def next_bucket(self) -> Bucket:
-        """Wait for the bucket that is due and begin to take the next one.
+        """Wait for the bucket that is due; the one after it is taken meanwhile.
 
         Raises:
             FailureFoundError: Some rank failed, or what came is not what was announced.
         """
-        bucket: Bucket = await self._session.wait(self._pending, self.bucket, self.last_name)
-        if not bucket.last:
-            self._pending = self._begin(bucket.number + 1)
+        bucket: Bucket = await self._session.wait(self._pending.popleft(), self.bucket, self.last_name)
         return bucket
 
     def tensors(self, bucket: Bucket) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the tensors that are complete with this bucket, valid until the next :meth:`next_bucket` returns.
+        """Yield the tensors that are complete with this bucket, valid until the iterator has ended.
 
         Raises:
             FailureFoundError: A tensor was torn.
@@ -65,6 +65,8 @@ class Receiver:
         # What the consumer still copies from this bucket must be done before it is written again.
         self._session.place.synchronize()
         self.bucket = bucket.number + 1
+        if not bucket.last:
+            self._pending.append(self._begin(bucket.number + 2))
 
     async def finish(self, last: Bucket) -> dict[str, tuple[int, ...]]:
         """Check the whole and wait until every rank has it.
@@ -87,11 +89,13 @@ class Receiver:
         await self._session.wait_for(lambda: spoke.next() is not None, last.number, last.tensors)
         return self._rebuilder.shapes
 
-    def _begin(self, number: int) -> "Future[Bucket]":
+    def _begin(self, number: int) -> "Future[Bucket | None]":
         return self._session.broadcaster.thread.submit(partial(self._take, number, self._buffers[number % 2]))
 
-    def _take(self, number: int, buffer: torch.Tensor) -> Bucket:
-        """Take one bucket; in the transfer thread."""
+    def _take(self, number: int, buffer: torch.Tensor) -> Bucket | None:
+        """Take one bucket, None after the last one; in the transfer thread."""
+        if self._end:
+            return None
         spoke = self._session.spoke
         spoke.tell({"at": number})
         message = spoke.await_next(number)

@@ -110,16 +110,16 @@ class Sender:
             message["crc32"] = checksum(content)
         if last:
             message |= {"tensors": self._tensors, "bytes": self._bytes}
-        if self._pending is not None:
-            await self._settle()
         self._session.contents[bucket.number] = bucket.tensors
         self._session.hear(bucket.number)
         self._session.hub.tell(message | {"step": self._step}, bucket.number)
         call = partial(self._session.broadcaster.broadcast, content) if bucket.used else _nothing
-        self._pending = (bucket, self._session.broadcaster.thread.submit(call))
+        before, self._pending = self._pending, (bucket, self._session.broadcaster.thread.submit(call))
         if self._session.me.senders > 1:
             # Relays also take part in the trainer's own collectives; one order on all ranks, or both wait for ever.
             await self._session.wait(self._pending[1], bucket.number, bucket.tensors)
+        elif before is not None:  # its buffer is packed next; this bucket follows it without a pause
+            await self._session.wait(before[1], before[0].number, before[0].tensors)
         if not last:
             self._planner.begin_next()
 
