@@ -98,7 +98,12 @@ def load_verl(facts: Facts, *, full: bool, deadline: float, stop: threading.Even
         return run(FULL)
     report = run("plugins")
     # A plugin may want more of verl than its interface: only verl itself can show whether it is broken.
-    troubled = [stage for stage in report.stages.values() if stage.name.startswith(PREFIX) and not stage.went_well]
+    # An exit on purpose, as for a misspelt VERL_PLATFORM, stays one.
+    troubled = [
+        stage
+        for stage in report.stages.values()
+        if stage.name.startswith(PREFIX) and not stage.went_well and not stage.error.startswith("SystemExit")
+    ]
     return run(FULL) if troubled and report.died_in is None else report
 
 
