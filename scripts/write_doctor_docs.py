@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the table of checks in docs/doctor.md from the registry; a test compares them."""
 
+import sys
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from devlib.marked_sections import renewed  # noqa: E402 - only with the line above
+
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "doctor.md"
-BEGIN = "<!-- generated: python3 scripts/write_doctor_docs.py -->\n"
-END = "<!-- end -->\n"
 _WIDTH = 120
 
 
@@ -27,8 +30,7 @@ def generated() -> str:
 
 def document(text: str) -> str:
     """Return the document with that section renewed."""
-    head, _, rest = text.partition(BEGIN)
-    return head + BEGIN + "\n" + generated() + "\n" + END + rest.partition(END)[2]
+    return renewed(text, Path(__file__).name, lambda _name: generated())
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ Makes the locked environment in .venv (and uv, where there is none), then runs o
        --ci           what CI runs: the default tests and the slow ones marked 'ci' (implied by CI=true)
        --no-lint      pytest only
   lint [--fix]        ruff, mypy, codespell, tree and dependency checks; --fix lets ruff mend and format
+  docs [ARG ...]      documentation into build/docs/html, where a warning is an error; ARG ... goes to sphinx-build
+       --links        ask every link to another site instead
   build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
   run COMMAND [ARG]   any command of the environment               (try: run verl-hw detect)
   sync                the environment only
@@ -36,7 +38,7 @@ def main(argv: list[str]) -> int:
     Returns:
         The exit status: the command's own, 2 for something to put right first, 130 after Ctrl-C.
     """
-    commands = {"demo": demo, "test": test, "lint": lint, "build": build, "run": run, "sync": sync}
+    commands = {"demo": demo, "test": test, "lint": lint, "docs": docs, "build": build, "run": run, "sync": sync}
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         return 0 if argv else 2
@@ -111,6 +113,25 @@ def lint(arguments: list[str]) -> int:
         phases.run("ruff check --fix", [envs.executable("ruff"), "check", "--fix", "."])
         phases.run("ruff format", [envs.executable("ruff"), "format", "."])
     _static_checks(phases)
+    say(phases.summary())
+    return 1 if phases.failed else 0
+
+
+def docs(arguments: list[str]) -> int:
+    """The documentation; links inside it are checked, and with ``--links`` those to other sites."""
+    phases = Phases(cwd=envs.ROOT, env=_prepared())
+    builder = "linkcheck" if "--links" in arguments else "html"
+    command = [
+        envs.executable("sphinx-build"),
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        builder,
+        "docs",
+        f"build/docs/{builder}",
+    ]
+    phases.run(f"sphinx-build ({builder})", [*command, *(option for option in arguments if option != "--links")])
     say(phases.summary())
     return 1 if phases.failed else 0
 

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Write what the vendors' guides take from elsewhere; ``tests/docs/test_generated.py`` compares.
+
+Tables of facts come from each wheel's ``HardwareSpec`` and from ``tested_versions.json``. Text that all guides share
+is a file of ``docs/fragments``, in which ``@key@`` and the like stand for the vendor's own names.
+"""
+
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from devlib.marked_sections import renewed  # noqa: E402 - only with the line above
+
+if TYPE_CHECKING:
+    from verl_hw_core import HardwareSpec
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+FRAGMENTS = DOCS / "fragments"
+STATUS = "simulated"  # of every vendor, until somebody sends a run: docs/acceptance.md
+
+
+def specs() -> "list[HardwareSpec]":
+    """Return the facts of every wheel in ``packages/``, by key."""
+    keys = sorted(path.name.removeprefix("verl-hw-") for path in (ROOT / "packages").glob("verl-hw-*"))
+    return [import_module(f"verl_hw_{key}.spec").SPEC for key in keys]
+
+
+def documents() -> "dict[Path, HardwareSpec | None]":
+    """Return the files that have sections, each with the vendor that it is about."""
+    found: "dict[Path, HardwareSpec | None]" = {DOCS / "index.md": None, DOCS / "versions.md": None}
+    for spec in specs():
+        for path in sorted((DOCS / f"user_guide_{spec.key}").glob("*.md")):
+            found[path] = spec
+    return found
+
+
+def document(path: Path, spec: "HardwareSpec | None") -> str:
+    """Return the file's text with its sections renewed."""
+    return renewed(path.read_text(encoding="utf-8"), Path(__file__).name, partial(_section, spec))
+
+
+def _section(spec: "HardwareSpec | None", name: str) -> str:
+    if name == "vendors":
+        return _vendors()
+    if name == "versions":
+        return _versions()
+    if spec is None:
+        raise ValueError(f"section {name!r} is about one vendor, and this document is not")
+    tables = {"facts": _facts, "environment": _environment, "detection": _detection}
+    return tables[name](spec) if name in tables else _fragment(name, spec)
+
+
+def _fragment(name: str, spec: "HardwareSpec") -> str:
+    text = (FRAGMENTS / f"{name}.md").read_text(encoding="utf-8")
+    names = {
+        "key": spec.key,
+        "name": spec.display_name,
+        "distribution": spec.distribution,
+        "device": spec.device_name,
+        "ccl": spec.ccl_backend,
+        "mask": spec.visible_devices_envvar,
+        "resource": spec.ray_resources[0],
+    }
+    for word, value in names.items():
+        text = text.replace(f"@{word}@", value)
+    return text
+
+
+def _vendors() -> str:
+    rows = [
+        [
+            f"[{spec.display_name}](user_guide_{spec.key}/README.md)",
+            f"`{spec.distribution}`",
+            f"`{spec.device_name}`",
+            f"`{spec.ccl_backend}`",
+            _codes(spec.names),
+            STATUS,
+        ]
+        for spec in specs()
+    ]
+    return _table(["", "wheel", "torch device", "collectives", "`VERL_PLATFORM`", "status"], rows)
+
+
+def _versions() -> str:
+    import json
+
+    data = json.loads((ROOT / "shared/verl-hw-core/src/verl_hw_core/tested_versions.json").read_text(encoding="utf-8"))
+    rows = [
+        [package["name"], ", ".join(package["tested"]), package["floor"] or "-", package["ceiling"] or "-"]
+        for package in data["packages"]
+    ]
+    return _table(["package", "run with", "from", "below"], rows)
+
+
+def _facts(spec: "HardwareSpec") -> str:
+    masks = _codes([spec.visible_devices_envvar])
+    if spec.overriding_visible_envvars:
+        masks += f"; stronger where set: {_codes(spec.overriding_visible_envvars)}"
+    if spec.filtering_envvars:
+        masks += f"; filters beside it: {_codes(spec.filtering_envvars)}"
+    ipc = "tried on the running stack, shared memory where it does not fit" if spec.ipc else "no: shared memory"
+    rows = [
+        ["Platform key (`VERL_PLATFORM`)", _codes(spec.names)],
+        ["Wheel", f"`{spec.distribution}`"],
+        ["torch device", f"`{spec.device_name}`"],
+        ["torch extension", _codes([spec.extension_module] if spec.extension_module else []) or "none"],
+        ["Collective library (ccl)", f"`{spec.ccl_backend}`" + (", or `flagcx` with `USE_FLAGCX=1`" * spec.flagcx)],
+        ["Visible devices", masks],
+        ["Order of devices in a mask", "as listed" if spec.mask_order == "as_listed" else "ascending, however listed"],
+        ["Ray resource", " or ".join(f"`{name}`" for name in spec.ray_resources)],
+        ["Ray leaves the mask alone with", _codes(spec.ray_noset_envvars)],
+        ["IPC of device memory", ipc],
+        ["Compute capability", "from the device module" if spec.capability == "module" else "none"],
+        ["Allocator settings", f"`torch.{spec.allocator_setter}`" if spec.allocator_setter else "none"],
+        ["Profiler ranges", f"`torch.{spec.range_module}`" if spec.range_module else "none"],
+        [
+            "CUDA migration (Megatron only)",
+            _codes([spec.cuda_migration] if spec.cuda_migration else []) or "none known",
+        ],
+        ["Status", STATUS],
+    ]
+    return _table(["", ""], rows)
+
+
+def _environment(spec: "HardwareSpec") -> str:
+    rows = [[f"`{name}`", f"`{value}`", "training processes"] for name, value in spec.launch_env]
+    rows += [[f"`{name}`", f"`{value}`", "rollout processes"] for name, value in spec.rollout_env]
+    lines = [_table(["variable", "default", "given to"], rows)]
+    if spec.trainer_options:
+        options = [[f"`{name}`", f"`{value}`"] for name, value in spec.trainer_options]
+        lines += [
+            "The stack also needs these options of verl's trainer; the baseline script passes them on:\n",
+            _table(["option", "value"], options),
+        ]
+    return "\n".join(lines)
+
+
+def _detection(spec: "HardwareSpec") -> str:
+    traces = spec.traces
+    decides, supports = "decides", "supports only: others have it too"
+    rows = []
+    if traces.torch_version_tag:
+        rows.append(["torch build", f"`{traces.torch_version_tag}` in its version", decides])
+    if traces.torch_version_attribute:
+        rows.append(["torch build", f"`torch.version.{traces.torch_version_attribute}`", decides])
+    if traces.packages:
+        rows.append(["package, looked up and not imported", _codes(traces.packages), decides])
+    if traces.device_nodes:
+        rows.append(["device node", _codes(traces.device_nodes), decides])
+    for tool in traces.smi:
+        command = " ".join([tool.command, *tool.args])
+        where = f", also in {_codes(tool.paths)}" if tool.paths else ""
+        rows.append(["management tool", f"`{command}`{where}", decides if tool.identifies_vendor else supports])
+    if traces.pci_vendor:
+        rows.append(["PCI vendor", f"`{traces.pci_vendor}`", decides if traces.pci_identifies_vendor else supports])
+    return _table(["evidence", "looked for", ""], rows)
+
+
+def _codes(names: "tuple[str, ...] | list[str]") -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+
+
+if __name__ == "__main__":
+    for target, vendor in documents().items():
+        target.write_text(document(target, vendor), encoding="utf-8")
