@@ -179,3 +179,11 @@ class MegatronImportError(MegatronError, ImportError):
 
 class LoadOrderError(MegatronError):
     """Something was imported before the vendor's module that has to come first."""
+
+
+class VendorNameError(VerlHwError, ValueError):
+    """A name for a new vendor is taken, or has a form that Python, torch or verl cannot use."""
+
+
+class WorkspaceError(VerlHwError, ValueError):
+    """A package cannot be added to verl-hw's own workspace: we are in none, or its files have another form."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from verl_hw_core.cli import accept, check, demo, detect, doctor, env, ledger, patches
+from verl_hw_core.cli import accept, check, demo, detect, doctor, env, ledger, new, patches
 
 # Plain help and errors: rich help alone would take longer than everything else that --help does.
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("check")(check.check)
 app.command("accept")(accept.accept)
 app.command("patches")(patches.patches)
 app.command("ledger")(ledger.ledger)
+app.command("new")(new.new)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""The names of a new vendor: what they must look like, and whether someone has them already."""
+
+import json
+import keyword
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any
+
+from verl_hw_core.errors import VendorNameError
+from verl_hw_core.installed import PLUGIN_GROUP, installed_wheels
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_LONGEST = 24
+_DISPLAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .+()-]{0,39}")
+_SECONDS = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class VendorNames:
+    """Names that everything in a vendor's package is derived from.
+
+    Attributes:
+        vendor: Platform key, as ``"acme"``.
+        device: torch device type, as ``"apu"``.
+        ccl: torch.distributed backend of the collective library, as ``"accl"``.
+        display: Name for people, as ``"Acme APU"``.
+
+    Raises:
+        VendorNameError: A name does not have the form that verl, torch and Python ask for.
+    """
+
+    vendor: str
+    device: str
+    ccl: str
+    display: str
+
+    def __post_init__(self) -> None:
+        for what, name in (("the vendor's name", self.vendor), ("--device", self.device), ("--ccl", self.ccl)):
+            _check_form(what, name)
+        if not _DISPLAY.fullmatch(self.display):
+            raise VendorNameError(
+                f"--display-name must be 1 to 40 letters, digits, blanks and . + - ( ), found {self.display!r}"
+            )
+
+    @property
+    def distribution(self) -> str:
+        """Name of the distribution."""
+        return f"verl-hw-{self.vendor.replace('_', '-')}"
+
+    @property
+    def module(self) -> str:
+        """Import package."""
+        return f"verl_hw_{self.vendor}"
+
+    @property
+    def class_prefix(self) -> str:
+        """Start of the names of its classes."""
+        return "".join(part.capitalize() for part in self.vendor.split("_"))
+
+
+def check_free(names: VendorNames) -> None:
+    """Check that nobody has these names yet, as far as this machine knows.
+
+    Raises:
+        VendorNameError: Someone has; the message says who.
+    """
+    reserved = _data("scaffold/reserved_names.json")
+    owners = {**dict.fromkeys(reserved["platforms"], "verl or verl-hw itself"), **_owners_of_platforms()}
+    _refuse("the vendor's name", names.vendor, owners)
+    _refuse("--device", names.device, {**owners, **dict.fromkeys(reserved["devices"], "torch or verl")})
+    _refuse("--ccl", names.ccl, dict.fromkeys(reserved["backends"], "torch"))
+    _check_torch_attribute(names.device)
+
+
+def _check_form(what: str, name: str) -> None:
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
+        raise VendorNameError(
+            f"{what} must be at most {_LONGEST} lower-case letters, digits and single underscores, begin with a letter "
+            f"and be no word of Python's (it becomes part of module names), found {name!r}"
+        )
+
+
+def _refuse(what: str, name: str, owners: dict[str, str]) -> None:
+    if name in owners:
+        raise VendorNameError(f"{what} {name!r} is taken by {owners[name]}: choose another name")
+
+
+def _owners_of_platforms() -> dict[str, str]:
+    """Names of platforms and vendors' devices, with who has them."""
+    owners: dict[str, str] = dict(_data("known_wheels.json"))
+    for point in entry_points(group=PLUGIN_GROUP):
+        owners.setdefault(point.name, point.dist.name if point.dist else "an installed plugin of verl")
+    for wheel in installed_wheels():
+        for name in (*wheel.spec.names, wheel.spec.device_name) if wheel.spec else ():
+            owners.setdefault(name, wheel.distribution)
+    return owners
+
+
+def _data(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(resources.files("verl_hw_core").joinpath(name).read_text(encoding="utf-8"))
+    return found
+
+
+def _check_torch_attribute(device: str) -> None:
+    """``torch.<device>`` becomes the device's module, so torch must not have something of that name."""
+    if find_spec("torch") is None:
+        return
+    code = f"import torch; raise SystemExit(3 if hasattr(torch, {device!r}) else 0)"
+    try:
+        # A child: this process stays without torch, and a broken torch is no reason not to write files.
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code], capture_output=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return
+    if done.returncode == 3:
+        raise VendorNameError(f"--device {device!r} is taken by torch, which has torch.{device}: choose another name")

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Make a vendor's package, in a folder of its own or in verl-hw's workspace."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from verl_hw_core.errors import OutputFolderError
+from verl_hw_core.scaffold.names import VendorNames, check_free
+from verl_hw_core.scaffold.rendering import guide_files, package_files
+from verl_hw_core.scaffold.workspace import edited_files, find_root
+from verl_hw_core.scaffold.writing import check_vacant, replace_files, write_tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewPackage:
+    """What was written.
+
+    Attributes:
+        names: The vendor.
+        folder: The package.
+        changed: Files of the workspace that were changed; empty for a repository of its own.
+        next_steps: What to type, in order: a command, or a sentence on what to do.
+    """
+
+    names: VendorNames
+    folder: Path
+    changed: tuple[Path, ...]
+    next_steps: tuple[str, ...]
+
+
+def make_repository(names: VendorNames, folder: Path) -> NewPackage:
+    """Write the package as a repository of its own, which depends on a released core.
+
+    Raises:
+        VendorNameError: A name is taken.
+        OutputFolderError: The folder holds something, or cannot be written.
+    """
+    check_vacant(folder)
+    check_free(names)
+    write_tree(folder, package_files(names, in_tree=False))
+    steps = (
+        f"cd {folder}",
+        "pip install --group test --editable .",
+        "pytest",
+        f"verl-hw demo --vendor {names.vendor} --steps 4",
+        f"Answer each [U] in src/{names.module}/spec.py, with its source; then fill in README.md and docs/.",
+        f"On a machine with the hardware: verl-hw check --vendor {names.vendor}, then verl-hw demo --real.",
+        "Keep it: git init && git add . && git commit",
+    )
+    return NewPackage(names=names, folder=folder, changed=(), next_steps=steps)
+
+
+def make_member(names: VendorNames, start: Path) -> NewPackage:
+    """Write the package as a member of the workspace that ``start`` lies in.
+
+    Raises:
+        VendorNameError: A name is taken.
+        WorkspaceError: ``start`` lies in no checkout of verl-hw, or its files have another form.
+        OutputFolderError: The package is there already, or cannot be written.
+    """
+    root = find_root(start)
+    folder, guide = root / "packages" / names.distribution, root / "docs" / f"user_guide_{names.vendor}"
+    check_vacant(folder)
+    check_vacant(guide)
+    check_free(names)
+    edits = edited_files(root, names)
+    pages = guide_files(names)
+    write_tree(folder, package_files(names, in_tree=True))
+    try:
+        write_tree(guide, pages)
+        replace_files(edits)
+    except OutputFolderError:
+        for begun in (folder, guide):
+            shutil.rmtree(begun, ignore_errors=True)
+        raise
+    steps = (
+        f"cd {root} && uv lock",
+        "python3 scripts/dev.py sync",
+        f'Add "{names.vendor}": "{names.device}" to VENDORS in tests/support/wheelkit.py, and the guide to the docs.',
+        f"python3 scripts/dev.py test --slow packages/{names.distribution}",
+        f"python3 scripts/dev.py demo --vendor {names.vendor} --steps 4",
+        f"Answer each [U] in packages/{names.distribution}/src/{names.module}/spec.py, with its source.",
+    )
+    return NewPackage(names=names, folder=folder, changed=tuple(edits), next_steps=steps)
