@@ -167,3 +167,45 @@ def test_a_vendor_without_a_migration_says_so(forks):
     assert answer["error"].startswith("MegatronError: Megatron-core computes through torch.cuda")
     assert "VERL_HW_CUDA_MIGRATION" in answer["error"]
     assert "fsdp2" in answer["error"]
+
+
+BRIDGES = """
+import logging
+import torch, transformers
+from mbridge.core.parallel_states import ParallelStates
+from mbridge.models.qwen2 import Qwen2Bridge
+from verl_hw_core.megatron import bridges
+said = []
+class Keep(logging.Handler):
+    def emit(self, record):
+        said.append(record.getMessage())
+logging.getLogger("verl_hw_core").addHandler(Keep())
+bridges.require_bridge(True)
+def bridge(tied):
+    config = transformers.Qwen2Config(num_hidden_layers=1, hidden_size=8, intermediate_size=8, num_attention_heads=2,
+                                      num_key_value_heads=2, tie_word_embeddings=tied)
+    return Qwen2Bridge(config, torch.bfloat16, ParallelStates(**{name: value for name, value in dict(
+        tp_size=1, tp_rank=0, pp_size=1, pp_rank=0, ep_size=1, ep_rank=0, etp_size=1, etp_rank=0, cp_size=1, cp_rank=0,
+        vpp_size=None, vpp_rank=None, tp_group=None, pp_group=None, cp_group=None, ep_group=None, etp_group=None,
+    ).items() if name in ParallelStates.__dataclass_fields__}))
+"""
+
+
+def test_a_tied_model_leaves_the_next_models_mapping_alone(forks):
+    answer = forks.run(
+        BRIDGES
+        + "first, second = bridge(True), bridge(False)\n"
+        + "answer(heads=[one._DIRECT_MAPPING['output_layer.weight'] for one in (first, second)])"
+    )
+    assert answer["heads"] == ["model.embed_tokens.weight", "lm_head.weight"]
+
+
+def test_settings_that_megatron_core_does_not_have_are_left_out_and_named(forks):
+    answer = forks.run(
+        BRIDGES
+        + "one = bridge(False)\none.set_extra_args(attention_dropout=0.5, of_another_version=3)\n"
+        + "answer(dropout=one.config.attention_dropout, said=said)"
+    )
+    assert answer["dropout"] == 0.5
+    (line,) = answer["said"]
+    assert "no of_another_version=3: left out" in line

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bridges between Hugging Face checkpoints and Megatron models: which one is there, and mending mbridge."""
 
+import dataclasses
 import importlib
 import logging
+from importlib import metadata
 from typing import Any
 
 from verl_hw_core import upstream
@@ -15,6 +17,9 @@ VALUE_HEAD_ROW = "mbridge-value-head"
 
 MAPPING_ROW = "mbridge-tied-mapping"
 """Ledger row: a tied model's weight mapping outlives it."""
+
+SETTINGS_ROW = "mbridge-unknown-settings"
+"""Ledger row: a setting that the installed megatron-core does not have."""
 
 _HEAD, _SCORE, _SCORE_BIAS = "lm_head.weight", "score.weight", "score.bias"
 
@@ -34,6 +39,7 @@ def require_bridge(vanilla: bool) -> None:
         _import("mbridge", "mbridge", "pip install --no-deps mbridge einops")
         _load_value_heads()
         _map_weights_by_instance()
+        _drop_unknown_settings()
     else:
         _import(
             "megatron.bridge",
@@ -93,3 +99,23 @@ def _map_weights_by_instance() -> None:
         own(self, *arguments, **named)
 
     upstream.replace(MAPPING_ROW, Bridge, "__init__", init)
+
+
+def _drop_unknown_settings() -> None:
+    """Leave out settings that the installed megatron-core does not have, and say which."""
+    from mbridge.core.bridge import Bridge
+
+    own = upstream.original(SETTINGS_ROW, Bridge, "set_extra_args")
+
+    def set_extra_args(self: Any, **settings: Any) -> None:
+        known = {field.name for field in dataclasses.fields(self.TransformerConfigClass)}
+        unknown = sorted(settings.keys() - known)
+        if unknown:
+            logger.warning(
+                "megatron-core %s has no %s: left out of override_transformer_config",
+                metadata.version("megatron-core"),
+                ", ".join(f"{name}={settings[name]!r}" for name in unknown),
+            )
+        own(self, **{name: value for name, value in settings.items() if name in known})
+
+    upstream.replace(SETTINGS_ROW, Bridge, "set_extra_args", set_extra_args)

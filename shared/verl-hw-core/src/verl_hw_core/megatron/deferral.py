@@ -17,6 +17,9 @@ from verl_hw_core.errors import MegatronError
 
 PACKAGE = "verl.workers.engine.megatron"
 _NAMES = ("MegatronEngine", "MegatronEngineWithLMHead", "MegatronEngineWithValueHead")
+# Ascend's engines, which import megatron as well (verl 0.9.0); no device of ours uses them.
+_ASCEND_PACKAGE = "verl.workers.engine.mindspeed"
+_ASCEND_NAMES = ("MindspeedEngineWithLMHead", "MindspeedEngineWithValueHead", "MindSpeedMegatronEngineWithLMHead")
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
 
@@ -25,22 +28,26 @@ class DeferredEngine:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise MegatronError(
-            f"{type(self).__name__} of {PACKAGE} is imported by verl-hw when a Megatron engine is built: build it with "
+            f"{type(self).__name__} is not imported: verl-hw imports verl's Megatron engine when one is built with "
             "EngineRegistry.new(model_type, 'megatron', ...)"
         )
 
 
 def defer() -> None:
-    """Keep ``verl.workers.engine`` from importing verl's Megatron package; without effect where it is imported."""
-    if PACKAGE in sys.modules:
-        return
+    """Keep ``verl.workers.engine`` from importing megatron; what is imported already stays."""
+    for package, names in ((PACKAGE, _NAMES), (_ASCEND_PACKAGE, _ASCEND_NAMES)):
+        if package not in sys.modules:
+            sys.modules[package] = _placeholder(package, names)
+
+
+def _placeholder(package: str, names: tuple[str, ...]) -> ModuleType:
     from verl.workers.engine.base import BaseEngine
 
-    module = ModuleType(PACKAGE, "Placeholder of verl-hw; see verl_hw_core.megatron.deferral.")
-    for name in _NAMES:
-        # An engine, since verl's engines for other devices are derived from it and registered.
-        vars(module)[name] = type(name, (DeferredEngine, BaseEngine), {"__module__": PACKAGE})
-    sys.modules[PACKAGE] = module
+    module = ModuleType(package, "Placeholder of verl-hw; see verl_hw_core.megatron.deferral.")
+    for name in names:
+        # An engine, since verl derives engines for other devices from it and registers them.
+        vars(module)[name] = type(name, (DeferredEngine, BaseEngine), {"__module__": package})
+    return module
 
 
 def is_deferred() -> bool:

@@ -335,6 +335,16 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="mbridge loads value heads.",
     ),
     LedgerRow(
+        id="mbridge-unknown-settings",
+        target="mbridge.core.bridge:Bridge.set_extra_args",
+        reason="override_transformer_config goes to TransformerConfig as it is, which knows other names in every "
+        "version of megatron-core; verl 0.9.0 itself passes a name for critics that it does not have. Unknown names "
+        "are left out with a warning.",
+        versions="mbridge>=0.15,<0.16",
+        link="https://github.com/ISEEKYAN/mbridge",
+        removal="mbridge or verl compares the names with the installed TransformerConfig.",
+    ),
+    LedgerRow(
         id="mbridge-tied-mapping",
         target="mbridge.core.bridge:Bridge.__init__",
         reason="A model with tied embeddings changes the weight mapping of its bridge's class, and with it that of "
