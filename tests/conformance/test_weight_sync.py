@@ -189,9 +189,11 @@ class TestFailures:
         assert_arrived(case["after"])
 
     def test_settings_that_differ(self, answers):
-        everyone = {"trainer 0", "rollout 0", "rollout 1", "rollout 2"}
         update = answers["settings_differ"]["failing"]
-        assert_failure(update, everyone, 3, "'checksum': True.*'checksum': False", bucket=False)
+        both = r"'checksum': True.*'checksum': False"
+        assert_failure(update, {"trainer 0", "rollout 2"}, 3, both, bucket=False)
+        # A rank that was still at the door sees it close.
+        assert set(failed(update)) == {"trainer 0", "rollout 0", "rollout 1", "rollout 2"}
 
 
 @pytest.mark.parametrize(("vendor", "backend"), [("enflame", "eccl"), ("intel", "xccl"), ("cambricon", "gloo")])
