@@ -10,7 +10,7 @@ from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from devlib.marked_sections import renewed  # noqa: E402 - only with the line above
+from devlib.marked_sections import renewed
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "doctor.md"
 _WIDTH = 120

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from devlib.marked_sections import renewed  # noqa: E402 - only with the line above
+from devlib.marked_sections import renewed
 
 if TYPE_CHECKING:
     from verl_hw_core import HardwareSpec
@@ -34,7 +34,7 @@ def specs() -> "list[HardwareSpec]":
 
 def documents() -> "dict[Path, HardwareSpec | None]":
     """Return the files that have sections, each with the vendor that it is about."""
-    found: "dict[Path, HardwareSpec | None]" = {DOCS / "index.md": None, DOCS / "versions.md": None}
+    found: dict[Path, HardwareSpec | None] = {DOCS / "index.md": None, DOCS / "versions.md": None}
     for spec in specs():
         for path in sorted((DOCS / f"user_guide_{spec.key}").glob("*.md")):
             found[path] = spec

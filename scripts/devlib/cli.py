@@ -19,7 +19,7 @@ Makes the locked environment in .venv (and uv, where there is none), then runs o
        --slow         every test, the long end-to-end runs too
        --ci           what CI runs: the default tests and the slow ones marked 'ci' (implied by CI=true)
        --no-lint      pytest only
-  lint [--fix]        ruff, mypy, codespell, tree and dependency checks; --fix lets ruff mend and format
+  lint [--fix]        ruff, mypy, codespell, tree, dependencies, documentation; --fix lets ruff mend and format
   docs [ARG ...]      documentation into build/docs/html, where a warning is an error; ARG ... goes to sphinx-build
        --links        ask every link to another site instead
   build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
@@ -120,18 +120,9 @@ def lint(arguments: list[str]) -> int:
 def docs(arguments: list[str]) -> int:
     """The documentation; links inside it are checked, and with ``--links`` those to other sites."""
     phases = Phases(cwd=envs.ROOT, env=_prepared())
-    builder = "linkcheck" if "--links" in arguments else "html"
-    command = [
-        envs.executable("sphinx-build"),
-        "-W",
-        "--keep-going",
-        "-q",
-        "-b",
-        builder,
-        "docs",
-        f"build/docs/{builder}",
-    ]
-    phases.run(f"sphinx-build ({builder})", [*command, *(option for option in arguments if option != "--links")])
+    links = "--links" in arguments
+    options = [option for option in arguments if option != "--links"]
+    _build_docs(phases, "linkcheck" if links else "html", options)
     say(phases.summary())
     return 1 if phases.failed else 0
 
@@ -159,6 +150,12 @@ def _static_checks(phases: Phases) -> None:
     phases.run("mypy", [bin_("mypy")])
     phases.run("codespell", [bin_("codespell")])
     phases.run("tree", [bin_("python"), "scripts/check_tree.py"])
+    _build_docs(phases, "html", [])
+
+
+def _build_docs(phases: Phases, builder: str, options: list[str]) -> None:
+    command = [envs.executable("sphinx-build"), "-W", "--keep-going", "-q", "-b", builder, *options]
+    phases.run(f"sphinx-build ({builder})", [*command, "docs", f"build/docs/{builder}"])
 
 
 def _prepared() -> dict[str, str]:
