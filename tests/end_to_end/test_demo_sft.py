@@ -48,6 +48,16 @@ def test_verls_own_records_of_both_launches_agree_and_keep_keeps_the_checkpoint(
     assert (tmp_path / "out" / "whole-run" / "checkpoints" / "global_step_4").is_dir()
 
 
+def test_the_megatron_engine_trains_and_a_new_process_resumes_exactly(tmp_path: Path) -> None:
+    finished = demo(tmp_path / "out", "--steps", "6", "--strategy", "megatron")
+    assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-3000:]
+    whole, resumed = logged(tmp_path / "out", "whole-run"), logged(tmp_path / "out", "resumed-run")
+    assert list(whole) == [1, 2, 3, 4, 5, 6]
+    assert whole[6][0] < whole[1][0] - 1.0
+    assert resumed == {step: whole[step] for step in (4, 5, 6)}
+    assert "CambriconMegatronEngineWithLMHead" in finished.stdout
+
+
 def test_a_failing_rank_is_named_with_its_error_and_its_log(tmp_path: Path) -> None:
     (tmp_path / "fault").mkdir()
     (tmp_path / "fault" / "sitecustomize.py").write_text(FAULT)

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Transformer settings without TransformerEngine. No megatron is imported here."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from verl_hw_core.errors import UnsupportedModelSettingError
+from verl_hw_core.megatron.settings import local_overrides, require_local, require_possible
+
+KNOWN = frozenset({"persist_layer_norm", "bias_activation_fusion", "apply_rope_fusion", "recompute_granularity"})
+
+
+def test_cuda_kernels_are_off_and_the_users_other_settings_stay():
+    asked = {"recompute_granularity": "full", "persist_layer_norm": True, "attention_backend": "flash"}
+    assert local_overrides(asked, KNOWN, True) == {
+        "recompute_granularity": "full",
+        "persist_layer_norm": False,
+        "bias_activation_fusion": False,
+        "apply_rope_fusion": False,
+        "attention_backend": "local",
+        "sequence_parallel": True,
+    }
+
+
+def test_a_sequence_parallel_of_the_users_own_wins():
+    assert local_overrides({"sequence_parallel": False}, KNOWN, True)["sequence_parallel"] is False
+
+
+@pytest.mark.parametrize("name", ["fp8", "cpu_offloading", "enable_cuda_graph"])
+def test_what_has_no_substitute_is_refused(name):
+    with pytest.raises(UnsupportedModelSettingError, match=f"no {name}='?\\w+'?: remove it from override"):
+        local_overrides({name: "hybrid"}, KNOWN, False)
+    local_overrides({name: None}, KNOWN, False)
+
+
+def test_fused_kernels_are_refused_on_other_devices_only():
+    with pytest.raises(UnsupportedModelSettingError, match=r"use_fused_kernels=True.*not mlu"):
+        require_possible(SimpleNamespace(use_fused_kernels=True), "mlu")
+    require_possible(SimpleNamespace(use_fused_kernels=True), "cuda")
+    require_possible(SimpleNamespace(use_fused_kernels=False), "mlu")
+
+
+def test_what_needs_transformer_engine_is_named():
+    require_local(SimpleNamespace(dynamic_context_parallel=False, use_megatron_fsdp=False))
+    with pytest.raises(UnsupportedModelSettingError, match=r"^dynamic_context_parallel: "):
+        require_local(SimpleNamespace(dynamic_context_parallel=True, use_megatron_fsdp=False))
