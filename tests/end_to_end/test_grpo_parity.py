@@ -18,7 +18,7 @@ from verl_hw_core.demo.rl.settings import RlSettings
 
 STEPS = 3
 SETTINGS = RlSettings(algorithm="grpo", steps=STEPS, nodes=1, processes=2, seed=3)
-LIMIT_SECONDS = 400.0
+STALL_SECONDS = 300.0
 TOLERANCE = 1e-6
 METRICS = (
     "critic/rewards/mean",
@@ -33,12 +33,12 @@ METRICS = (
     "response_length/mean",
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return run(REFERENCE, tmp_path_factory.mktemp("reference"), SETTINGS, LIMIT_SECONDS)
+    return run(REFERENCE, tmp_path_factory.mktemp("reference"), SETTINGS, STALL_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Run:
     ],
 )
 def test_the_run_is_that_of_a_plain_cpu(vendor: str, reference: Run, tmp_path: Path) -> None:
-    found = run(vendor, tmp_path, SETTINGS, LIMIT_SECONDS)
+    found = run(vendor, tmp_path, SETTINGS, STALL_SECONDS)
     assert len(found.steps) == len(reference.steps) == STEPS
     assert found.answers == reference.answers
     for number, (ours, theirs) in enumerate(zip(found.steps, reference.steps, strict=True), 1):

@@ -50,15 +50,16 @@ def run(vendor: str, folder: Path, settings: RlSettings, seconds: float) -> Run:
         # One batch holds the answers of a step, so that both runs multiply matrices of the same shapes.
         "+actor_rollout_ref.rollout.engine_kwargs.hf_bringup.batch_window_seconds=0.5",
     ]
+    log = workspace.training.driver_log
     code = train(
         settings,
         workspace,
         chosen,
         environment=_environment(vendor, settings, root),
-        watch=lambda: None,
+        watch=lambda: log.exists() and log.stat().st_size,
         stall_seconds=seconds,
     )
-    assert code == 0, workspace.training.driver_log.read_text()[-6000:]
+    assert code == 0, log.read_text()[-6000:]
     return _read(root, workspace)
 
 
