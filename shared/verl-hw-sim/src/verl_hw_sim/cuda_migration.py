@@ -34,6 +34,7 @@ _TYPES = {
     "ByteTensor": torch.uint8,
     "BoolTensor": torch.bool,
 }
+_CAPABILITY = (8, 0)
 _MARK = "_verl_hw_sim_migrated_to"
 
 
@@ -60,6 +61,7 @@ def _take_over_module(cuda: ModuleType, module: ModuleType) -> None:
     for name in ("memory", "random", "streams"):
         stock = sys.modules[f"torch.cuda.{name}"]
         vars(stock).update({key: names[key] for key in set(vars(stock)) & set(names)})
+    vars(cuda)["get_device_capability"] = functools.partial(_capability, module)
     vars(cuda)["_lazy_call"] = lambda function, **_: function()
     vars(cuda)["_lazy_init"] = lambda: None
     _make_on_demand(cuda, module, "default_generators")
@@ -67,6 +69,12 @@ def _take_over_module(cuda: ModuleType, module: ModuleType) -> None:
     vars(cuda.nvtx).update(nothing, range=lambda *_, **__: contextlib.nullcontext())
     # Megatron-core looks here for a torch whose generators keep their state in C.
     torch._C._cuda_setRNGState = None  # type: ignore[attr-defined, unused-ignore]
+
+
+def _capability(module: ModuleType, device: Any = None) -> Any:
+    """The device's own answer if it is a pair, which is what code for CUDA unpacks."""
+    found = module.get_device_capability(None if isinstance(device, str | torch.device) else device)
+    return found if isinstance(found, tuple) else _CAPABILITY
 
 
 def _make_on_demand(cuda: ModuleType, module: ModuleType, name: str) -> None:
