@@ -9,7 +9,6 @@ is a file of ``docs/fragments``, in which ``@key@`` and the like stand for the v
 
 import sys
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +26,11 @@ STATUS = "simulated"  # of every vendor, until somebody sends a run: docs/accept
 
 
 def specs() -> "list[HardwareSpec]":
-    """Return the facts of every wheel in ``packages/``, by key."""
-    keys = sorted(path.name.removeprefix("verl-hw-") for path in (ROOT / "packages").glob("verl-hw-*"))
-    return [import_module(f"verl_hw_{key}.spec").SPEC for key in keys]
+    """Return the facts of every wheel in ``packages/``, by key; read without importing the wheel, which needs verl."""
+    from verl_hw_core.installed import installed_specs
+
+    ours = {path.name for path in (ROOT / "packages").glob("verl-hw-*")}
+    return [spec for spec in installed_specs() if spec.distribution in ours]
 
 
 def documents() -> "dict[Path, HardwareSpec | None]":
