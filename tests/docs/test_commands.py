@@ -69,7 +69,7 @@ def problem(arguments: list[str]) -> str | None:
     [
         ("check --vendor intel --nproc 8", None),
         ("demo grpo --vendor x --nodes 2", None),
-        ("chekc", "unexpected 'chekc'"),
+        ("checkup", "unexpected 'checkup'"),
         ("check --vender intel", "no option --vender"),
         ("doctor metax", "unexpected 'metax'"),
     ],
