@@ -186,19 +186,6 @@ def tiny_wheel(folder: Path, name: str, version: str, *, requires: Sequence[str]
     return wheel
 
 
-def link_stack(folder: Path) -> Path:
-    """Make a folder that holds the locked environment's packages (verl, torch, Ray ...) but none of ours.
-
-    Links only, so it costs nothing; ``.pth`` files stay behind, among them those of the editable members.
-    """
-    site = Path(pytest.__file__).resolve().parents[1]
-    folder.mkdir()
-    for entry in site.iterdir():
-        if entry.suffix != ".pth" and not entry.name.startswith(("verl_hw_", "_editable_impl_verl_hw", "__pycache__")):
-            (folder / entry.name).symlink_to(entry)
-    return folder
-
-
 def _metadata(name: str, version: str, requires: Sequence[str]) -> str:
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
     return "\n".join([*lines, *(f"Requires-Dist: {requirement}" for requirement in requires)]) + "\n"

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from wheelkit import VENDORS, clean_env, link_stack, run, uv
+from wheelkit import VENDORS, clean_env, run, uv
+
+from releaselib.clean_environment import link_stack
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
