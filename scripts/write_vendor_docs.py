@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FRAGMENTS = DOCS / "fragments"
-STATUS = "simulated"  # of every vendor, until somebody sends a run: docs/acceptance.md
+# How verl runs there, what the facts rest on, what a chip showed; of every vendor, until somebody sends a run.
+STATUS = ("simulated", "confirmed from source, or marked", "nothing measured")
 
 
 def specs() -> "list[HardwareSpec]":
@@ -82,11 +83,11 @@ def _vendors() -> str:
             f"`{spec.device_name}`",
             f"`{spec.ccl_backend}`",
             _codes(spec.names),
-            STATUS,
+            *STATUS,
         ]
         for spec in specs()
     ]
-    return _table(["", "wheel", "torch device", "collectives", "`VERL_PLATFORM`", "status"], rows)
+    return _table(["", "wheel", "torch device", "collectives", "`VERL_PLATFORM`", "runs", "facts", "on hardware"], rows)
 
 
 def _versions() -> str:
@@ -125,7 +126,7 @@ def _facts(spec: "HardwareSpec") -> str:
             "CUDA migration (Megatron only)",
             _codes([spec.cuda_migration] if spec.cuda_migration else []) or "none known",
         ],
-        ["Status", STATUS],
+        ["Status", "; ".join(STATUS)],
     ]
     return _table(["", ""], rows)
 
