@@ -132,9 +132,10 @@ def print_summary(verdict: RlVerdict, console: Console) -> None:
     for name, path in (("Chart", verdict.chart), ("Metrics", verdict.metrics), ("Log", verdict.log)):
         if path is not None:
             console.print(f"{name}: {escape(str(path))}", soft_wrap=True, highlight=False)
-    console.print(
-        f"Judge it as on hardware: verl-hw accept {escape(str(verdict.metrics))}", soft_wrap=True, highlight=False
-    )
+    steps = verdict.settings.steps
+    if steps >= FEWEST_STEPS_TO_JUDGE:
+        judge = f"verl-hw accept {escape(str(verdict.metrics))} --steps {steps} --total-steps {steps}"
+        console.print(f"Judge it as a run on hardware is judged: {judge}", soft_wrap=True, highlight=False)
     if verdict.simulated:
         print_simulated(verdict.spec, console)
 
