@@ -149,6 +149,7 @@ def _static_checks(phases: Phases) -> None:
     phases.run("ruff format", [bin_("ruff"), "format", "--check", "."])
     phases.run("mypy", [bin_("mypy")])
     phases.run("codespell", [bin_("codespell")])
+    phases.run("zizmor", [bin_("zizmor"), "--offline", "--quiet", ".github/workflows"])
     phases.run("tree", [bin_("python"), "scripts/check_tree.py"])
     _build_docs(phases, "html", [])
 

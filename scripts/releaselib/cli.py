@@ -48,6 +48,12 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--dry-run", action="store_true", help="everything but the tag")
     release.add_argument("--out", type=Path, help="where wheel and sdist are put (default: dist/)")
     release.set_defaults(run=_release)
+    plain = commands.add_parser(
+        "build", help="wheel and sdist of the last commit, and their hashes; nothing is checked"
+    )
+    plain.add_argument("package")
+    plain.add_argument("--out", type=Path, help="where wheel and sdist are put (default: dist/)")
+    plain.set_defaults(run=_build)
     interface = commands.add_parser("interface", help="the core's public interface against its last release")
     interface.set_defaults(run=lambda options: print(public_interface.check(all_packages(options.root)[CORE])))
     return parser
@@ -81,10 +87,7 @@ def _release(options: argparse.Namespace) -> None:
     with TemporaryDirectory(prefix="verl-hw-release-") as name:
         folder = Path(name).resolve()
         made = _checked(package, folder)
-        out = options.out or options.root / "dist"
-        out.mkdir(parents=True, exist_ok=True)
-        for path in made:
-            print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {shutil.copy(path, out)}")
+        _hand_over(made, options.out or options.root / "dist")
     if options.tag is None and not options.dry_run:
         run(
             ["git", "tag", "-a", package.tag, "-m", f"{package.name} {package.version}"],
@@ -92,6 +95,22 @@ def _release(options: argparse.Namespace) -> None:
             what="git tag",
         )
         print(f"tagged; publish with  git push origin {package.tag}")
+
+
+def _build(options: argparse.Namespace) -> None:
+    package = find_package(options.root, options.package)
+    with TemporaryDirectory(prefix="verl-hw-release-") as name:
+        folder = Path(name).resolve()
+        (folder / "dist").mkdir()
+        built = build(package.name, export(package.root, "HEAD", folder / "tree"), folder / "dist")
+        _hand_over([built.wheel, built.sdist], options.out or options.root / "dist")
+
+
+def _hand_over(paths: list[Path], out: Path) -> None:
+    """Copy distributions to where they are wanted, and print what they are known by."""
+    out.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {shutil.copy(path, out)}")
 
 
 def _checked(package: Package, folder: Path) -> list[Path]:

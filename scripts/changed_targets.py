@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a change asks CI to test, as JSON for a matrix: a vendor's package alone, or everything.
+
+    python3 scripts/changed_targets.py --base <commit>      [{"name": ..., "tests": "<paths for pytest>"}, ...]
+
+Needs nothing but Python and git.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+EVERYTHING = {"name": "everything", "tests": ""}
+# Beside a package's own tests: what looks at all wheels and guides.
+_SHARED_TESTS = "tests/wheels tests/verl_compat tests/docs"
+_VENDOR = re.compile(r"packages/(verl-hw-[a-z0-9-]+)/")
+_TEXT = re.compile(r"docs/|[A-Z_]+\.md$|\.github/ISSUE_TEMPLATE/")
+
+
+def main() -> None:
+    """Print the targets."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--base", default="", help="the commit that is compared with; none, or an unknown one: everything"
+    )
+    print(json.dumps(targets(changed_files(parser.parse_args().base))))
+
+
+def changed_files(base: str) -> list[str] | None:
+    """Return what changed since the common ancestor with a commit; None when that cannot be said."""
+    if not re.fullmatch(r"[0-9a-f]{40}", base):
+        return None
+    command = ["git", "diff", "--name-only", "--no-renames", "-z", f"{base}...HEAD"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else None
+
+
+def targets(files: Iterable[str] | None) -> list[dict[str, str]]:
+    """Return the targets of a change: one a vendor, one for text, or everything when anything else was touched."""
+    if files is None:
+        return [EVERYTHING]
+    found = {}
+    for file in files:
+        if vendor := _VENDOR.match(file):
+            name = vendor.group(1)
+            found[name] = f"packages/{name} {_SHARED_TESTS}"
+        elif _TEXT.match(file):
+            found["text"] = "tests/docs"
+        else:
+            return [EVERYTHING]
+    return [{"name": name, "tests": tests} for name, tests in sorted(found.items())] or [EVERYTHING]
+
+
+if __name__ == "__main__":
+    main()
