@@ -49,7 +49,12 @@ def clean_env(**extra: str) -> dict[str, str]:
 
 
 def run(
-    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, check: bool = True
+    command: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    check: bool = True,
+    seconds: float = CHILD_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command with a time limit; with ``check``, a failure fails the test and shows the output."""
     done = subprocess.run(
@@ -58,7 +63,7 @@ def run(
         cwd=cwd or tempfile.gettempdir(),  # not the workspace, whose settings uv would apply
         capture_output=True,
         text=True,
-        timeout=CHILD_SECONDS,
+        timeout=seconds,
         check=False,
     )
     if check and done.returncode != 0:
