@@ -159,6 +159,8 @@ ray.exceptions.RayTaskError(ValueError): ray::TaskRunnerV1.run() (pid=5, ip=192.
   File "trainer.py", line 3, in step
 ValueError: no such prompt
 (WorkerDict pid=7) a last word
+(pid=8) INFO: one more process
+Training Progress:  33%|███▎      | 1/3 [00:22<00:45, 22.54s/it]
 """
 
 

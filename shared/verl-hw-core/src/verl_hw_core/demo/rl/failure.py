@@ -10,11 +10,11 @@ from verl_hw_core.demo.rl.launch import RAY_STARTED_TOO_SLOWLY
 
 _LINES = 18
 # Ray puts this before what another process of the cluster wrote.
-_FROM_ANOTHER = re.compile(r"^(\x1b\[\d+m)?\(.{1,80}? pid=\d+(, ip=[^)]*)?\)")
+_FROM_ANOTHER = re.compile(r"^(\x1b\[\d+m)?\((.{1,80}? )?pid=\d+(, ip=[^)]*)?\)")
 # Lines that say nothing about a failure.
 _NOISE = re.compile(
     r"^(\S*(W|I)\d{4} |\d{4}-\d\d-\d\d |(WARNING|INFO|DEBUG):|\[\d{4}-\d\d-\d\d)|Warning: |^\s*warnings\.warn\("
-    r"|^Set the environment variable HYDRA_FULL_ERROR|^\s*[\^~]+\s*$"
+    r"|\d%\|.*\| \d+/\d+ \[|^Set the environment variable HYDRA_FULL_ERROR|^\s*[\^~]+\s*$"
 )
 _REMEDIES = (
     (

@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     chosen = parser.parse_args(arguments)
 
+    import ray
     from ray.cluster_utils import Cluster
 
     resources = {"num_cpus": chosen.cpus, "num_gpus": chosen.devices, "object_store_memory": 256 * 2**20}
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.argv = [chosen.module, *chosen.rest, f"+ray_kwargs.ray_init.address={cluster.address}"]
         runpy.run_module(chosen.module, run_name="__main__", alter_sys=True)
     finally:
+        ray.shutdown()  # a node that a driver is connected to cannot be ended
         cluster.shutdown()
 
 
