@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments that hold the locked stack (verl, torch, Ray ...) and built wheels of ours, made without a network."""
 
+import os
+import shutil
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +20,11 @@ def link_stack(folder: Path) -> Path:
     """
     folder.mkdir(exist_ok=True)
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if entry.suffix != ".pth" and not entry.name.startswith(_OURS):
+        if entry.suffix == ".pth" or entry.name.startswith(_OURS):
+            continue
+        if entry.suffix == ".dist-info":  # uv does not look into one that is a link
+            shutil.copytree(entry, folder / entry.name, copy_function=os.symlink)
+        else:
             (folder / entry.name).symlink_to(entry)
     return folder
 
