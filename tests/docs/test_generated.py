@@ -3,10 +3,13 @@
 """What a script wrote into the documents is what it would write now."""
 
 import importlib.util
+import re
 from types import ModuleType
 
 import pytest
 from documents import ROOT
+
+SECTION = re.compile(r"write_vendor_docs\.py ([a-z_]+) -->")
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +59,22 @@ def test_shared_text_names_the_vendor_only(writer):
             others = [other.distribution for other in writer.specs() if other != spec]
             assert [name for name in others if name in text] == [], path
             assert "@key@" not in text
+
+
+def test_the_guide_of_a_new_vendor_is_filled_in(writer, tmp_path):
+    from acme import spec
+
+    from verl_hw_core.scaffold.names import VendorNames
+    from verl_hw_core.scaffold.rendering import guide_files
+
+    pages = guide_files(VendorNames(vendor="acme", device="acmedev", ccl="accl", display="Acme NPU"))
+    for name, text in pages.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    filled = {name: writer.document(tmp_path / name, spec()) for name in pages}
+    assert "| Visible devices | `ACME_VISIBLE_DEVICES` |" in filled["README.md"]
+    assert "pip install --find-links dist verl-hw-acme" in filled["install_guidance.md"]
+    assert "VENDOR=acme" in filled["quick_start.md"]
+    assert "verl-hw doctor --vendor acme" in filled["faq.md"]
+    guide = (ROOT / "docs" / "user_guide_intel").glob("*.md")
+    wanted = {path.name: set(SECTION.findall(path.read_text(encoding="utf-8"))) for path in guide}
+    assert {name: set(SECTION.findall(text)) for name, text in pages.items()} == wanted

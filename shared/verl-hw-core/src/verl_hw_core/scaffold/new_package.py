@@ -78,7 +78,8 @@ def make_member(names: VendorNames, start: Path) -> NewPackage:
     steps = (
         f"cd {root} && uv lock",
         "python3 scripts/dev.py sync",
-        f'Add "{names.vendor}": "{names.device}" to VENDORS in tests/support/wheelkit.py, and the guide to the docs.',
+        f'Add "{names.vendor}": "{names.device}" to VENDORS in tests/support/wheelkit.py.',
+        "python3 scripts/dev.py run python scripts/write_vendor_docs.py",
         f"python3 scripts/dev.py test --slow packages/{names.distribution}",
         f"python3 scripts/dev.py demo --vendor {names.vendor} --steps 4",
         f"Answer each [U] in packages/{names.distribution}/src/{names.module}/spec.py, with its source.",

@@ -34,6 +34,18 @@ _GUIDE = {
     "guide_quick_start.md": "quick_start.md",
     "guide_faq.md": "faq.md",
 }
+# Of a guide in verl-hw's own docs: title of each section that is written by a script, and its name there.
+_GUIDE_SECTIONS = {
+    "README.md": (
+        ("In one table", "facts"),
+        ("How it is recognised", "detection"),
+        ("Environment variables", "environment"),
+        ("", "readme_end"),
+    ),
+    "install_guidance.md": (("", "before_docker"), ("", "install")),
+    "quick_start.md": (("", "quick_start"),),
+    "faq.md": (("Any chip", "faq"),),
+}
 
 
 # How a repository of its own is tested; the workspace has settings for all members.
@@ -73,14 +85,26 @@ def package_files(names: VendorNames, *, in_tree: bool) -> dict[str, str]:
 
 
 def guide_files(names: VendorNames) -> dict[str, str]:
-    """Return the text of each page of the user guide by its name, for verl-hw's own docs folder."""
-    return _render(_GUIDE, names, in_tree=True)
+    """Return the text of each page of the user guide by its name, for verl-hw's own docs folder.
+
+    There ``scripts/write_vendor_docs.py`` fills in the tables of facts and what all guides share.
+    """
+    return {name: text + _sections(name) for name, text in _render(_GUIDE, names, in_tree=True).items()}
 
 
 def core_bound() -> str:
     """The versions of the core that a package generated now works with: this minor series."""
     core = Version(metadata.version("verl-hw-core"))
     return f">={core.major}.{core.minor},<{core.major}.{core.minor + 1}"
+
+
+def _sections(page: str) -> str:
+    """The empty sections of a page, in the form that the script looks for."""
+    return "".join(
+        (f"\n## {title}\n" if title else "")
+        + f"\n<!-- generated: python3 scripts/write_vendor_docs.py {name} -->\n<!-- end -->\n"
+        for title, name in _GUIDE_SECTIONS[page]
+    )
 
 
 def _render(table: Mapping[str, str], names: VendorNames, *, in_tree: bool) -> dict[str, str]:
