@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from megatron_cases import CASES, Case
-from platformkit import clean_environment
+from platformkit import clean_environment, needs_cpu_torch
 from safetensors import safe_open
 
 from verl_hw_sim import simulated_environment
@@ -57,12 +57,12 @@ def reference(models) -> dict[str, dict]:
     return json.loads((models / "reference.json").read_text())
 
 
-def run_cases(vendor: str, models: Path, out: Path, cases: list[Case]) -> dict[str, list[dict]]:
+def run_cases(vendor: str, models: Path, out: Path, cases: list[Case], **environment: str) -> dict[str, list[dict]]:
     """Run cases in one program and return what each rank wrote, by case."""
     out.mkdir()
     done = python(
         "megatron_program.py", models, out, *(case.name for case in cases),
-        log=out / "log.txt", **simulated_environment(vendor, 4),
+        log=out / "log.txt", **simulated_environment(vendor, 4), **environment,
     )  # fmt: skip
     errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))
     assert done.returncode == 0, errors or (out / "log.txt").read_text()[-3000:]
@@ -153,12 +153,12 @@ def test_a_checkpoint_restores_and_replays_exactly(case: Case, results):
         assert rank["resumed"]
 
 
-@pytest.mark.parametrize("vendor", ["enflame", "intel"])
-def test_other_devices_give_the_same_numbers(vendor: str, models, reference, tmp_path, monkeypatch):
-    """Enflame through its own migration module; Intel has none, and a user may name one."""
-    monkeypatch.setenv("VERL_HW_CUDA_MIGRATION", "verl_hw_sim.cuda_migration") if vendor == "intel" else None
+@pytest.mark.parametrize("vendor", ["enflame", "intel", pytest.param("metax", marks=needs_cpu_torch)])
+def test_other_devices_give_the_same_numbers(vendor: str, models, reference, tmp_path):
+    """Enflame through its own migration module; Intel has none, and a user may name one; MetaX needs none."""
+    environment = {"VERL_HW_CUDA_MIGRATION": "verl_hw_sim.cuda_migration"} if vendor == "intel" else {}
     cases = [BY_NAME["tp2-sequence-parallel"], BY_NAME["bf16-critic"]]
-    for name, ranks in run_cases(vendor, models, tmp_path / "out", cases).items():
+    for name, ranks in run_cases(vendor, models, tmp_path / "out", cases, **environment).items():
         case = BY_NAME[name]
         found = reporting(ranks)
         assert found["engine"].startswith(f"{vendor.capitalize()}MegatronEngineWith")
