@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FRAGMENTS = DOCS / "fragments"
-# How verl runs there, what the facts rest on, what a chip showed; of every vendor, until somebody sends a run.
-STATUS = ("simulated", "confirmed from source, or marked", "nothing measured")
+# Vendors whose facts somebody has read in sources and marked; those of a new one are questions.
+READ = ("cambricon", "enflame", "intel", "metax")
 
 
 def specs() -> "list[HardwareSpec]":
@@ -83,11 +83,17 @@ def _vendors() -> str:
             f"`{spec.device_name}`",
             f"`{spec.ccl_backend}`",
             _codes(spec.names),
-            *STATUS,
+            *_status(spec),
         ]
         for spec in specs()
     ]
     return _table(["", "wheel", "torch device", "collectives", "`VERL_PLATFORM`", "runs", "facts", "on hardware"], rows)
+
+
+def _status(spec: "HardwareSpec") -> tuple[str, str, str]:
+    """Say how verl runs there, what the facts rest on, and what a chip showed (docs/acceptance.md changes that)."""
+    facts = "confirmed from source, or marked" if spec.key in READ else "not confirmed"
+    return "simulated", facts, "nothing measured"
 
 
 def _versions() -> str:
@@ -117,7 +123,7 @@ def _facts(spec: "HardwareSpec") -> str:
         ["Visible devices", masks],
         ["Order of devices in a mask", "as listed" if spec.mask_order == "as_listed" else "ascending, however listed"],
         ["Ray resource", " or ".join(f"`{name}`" for name in spec.ray_resources)],
-        ["Ray leaves the mask alone with", _codes(spec.ray_noset_envvars)],
+        ["Ray leaves the mask alone with", _codes(spec.ray_noset_envvars) or "nothing known"],
         ["IPC of device memory", ipc],
         ["Compute capability", "from the device module" if spec.capability == "module" else "none"],
         ["Allocator settings", f"`torch.{spec.allocator_setter}`" if spec.allocator_setter else "none"],
@@ -126,7 +132,7 @@ def _facts(spec: "HardwareSpec") -> str:
             "CUDA migration (Megatron only)",
             _codes([spec.cuda_migration] if spec.cuda_migration else []) or "none known",
         ],
-        ["Status", "; ".join(STATUS)],
+        ["Status", "; ".join(_status(spec))],
     ]
     return _table(["", ""], rows)
 
