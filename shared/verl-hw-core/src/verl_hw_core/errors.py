@@ -132,7 +132,7 @@ class SamplingParameterError(VerlHwError, ValueError):
 
 
 class RolloutNotReadyError(VerlHwError, RuntimeError):
-    """Generation was asked for while the weights are not there: before the first sync, asleep, or after a failed sync."""
+    """Generation was asked for while the weights are not there: before the first sync, asleep, after a failed one."""
 
 
 class WeightSyncError(VerlHwError, RuntimeError):

@@ -272,8 +272,8 @@ LEDGER: tuple[LedgerRow, ...] = (
     LedgerRow(
         id="rollout-table",
         target="verl.workers.rollout.base:_ROLLOUT_REGISTRY",
-        reason="The only way to add a rollout's trainer side. The dict is replaced by one that has the bring-up rollout "
-        "as well.",
+        reason="The only way to add a rollout's trainer side. The dict is replaced by one that has the bring-up "
+        "rollout as well.",
         versions="verl>=0.9,<0.11",
         link="https://github.com/verl-project/verl/pull/4548",
         removal="verl has a public registration for rollout adapters, as it has for replicas.",
