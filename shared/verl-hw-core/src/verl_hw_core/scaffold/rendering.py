@@ -134,6 +134,7 @@ def _values(names: VendorNames, *, in_tree: bool) -> dict[str, str]:
         "core_bound": core_bound(),
         "verl_bound": _bound("verl"),
         "tensordict_bound": _bound("tensordict"),
+        "gap": "\n" if in_tree else "",  # our packages are first-party there, and others' in a repository of its own
         "test_settings": "" if in_tree else _TEST_SETTINGS,
     }
 
