@@ -19,8 +19,6 @@ from verl_hw_core.errors import CollectiveBackendError
 from verl_hw_core.weight_sync.control import listen
 from verl_hw_core.weight_sync.place import HOST_BACKEND
 
-_BUILT_IN = {"nccl": "ProcessGroupNCCL", "xccl": "ProcessGroupXCCL"}
-
 
 def serve_store(host: str, timeout: float) -> tuple[Any, int]:
     """Open the store through which the ranks' libraries find each other, on one address and a free port.
@@ -67,7 +65,7 @@ def make_backend(name: str, store: Any, rank: int, size: int, timeout: float, gr
     limit = datetime.timedelta(seconds=timeout)
     if name == HOST_BACKEND:
         return _gloo(store, rank, size, limit, address)
-    if name in _BUILT_IN and name.upper() not in dist.Backend._plugins:
+    if name in dist.Backend.backend_list and name.upper() not in dist.Backend._plugins:
         return _built_in(name, store, rank, size, limit, group)
     return _plugin(name, store, rank, size, limit, group)
 
@@ -80,7 +78,7 @@ def _gloo(store: Any, rank: int, size: int, limit: datetime.timedelta, address: 
 
 
 def _built_in(name: str, store: Any, rank: int, size: int, limit: datetime.timedelta, group: str) -> Any:
-    maker = getattr(distributed_c10d, _BUILT_IN[name], None)
+    maker = getattr(distributed_c10d, f"ProcessGroup{name.upper()}", None)
     if maker is None:
         raise CollectiveBackendError(f"torch {torch.__version__} was built without {name}: {_known()}")
     options = maker.Options()
