@@ -24,11 +24,10 @@ FILE = "public_interface.toml"
 
 @dataclass(frozen=True)
 class Break:
-    """One thing that code written for the last release may fail on."""
+    """One thing that code written for the last release may fail on: what, and griffe's word for how."""
 
     path: str
     kind: str
-    text: str
 
 
 def breaks(package: Package, tag: str) -> list[Break]:
@@ -38,9 +37,13 @@ def breaks(package: Package, tag: str) -> list[Break]:
         old_tree = export(package.root, tag, Path(name) / "tree")
         old = griffe.load(package.module, search_paths=[old_tree / source], allow_inspection=False)
         new = griffe.load(package.module, search_paths=[package.root / source], allow_inspection=False)
-        found = [Break(one.obj.path, one.kind.value, one.explain()) for one in griffe.find_breaking_changes(old, new)]
+        found = [Break(_path(one), one.kind.value) for one in griffe.find_breaking_changes(old, new)]
     public = _settings(package)["public"]
-    return [one for one in found if any(one.path == name or one.path.startswith(f"{name}.") for name in public)]
+    return [
+        one
+        for one in found
+        if any(one.path == name or one.path.startswith((f"{name}.", f"{name}(")) for name in public)
+    ]
 
 
 def check(package: Package) -> str:
@@ -56,7 +59,7 @@ def check(package: Package) -> str:
     found = breaks(package, tag)
     new = [one for one in found if (one.path, one.kind) not in waived]
     if new:
-        lines = "\n".join(f"  {one.path}: {one.kind}\n{one.text}" for one in new)
+        lines = "\n".join(f"  {one.path}: {one.kind}" for one in new)
         raise ReleaseError(
             f"the public interface of {package.name} is not that of {tag}:\n{lines}\n"
             f"Keep what was there, or raise the minor version and add a waiver with its reason to {FILE}"
@@ -65,6 +68,12 @@ def check(package: Package) -> str:
     if unused:
         raise ReleaseError(f"{FILE}: nothing broke where these waivers are for: {sorted(unused)}: remove them")
     return f"public interface as in {tag}" + (f", {len(found)} waived" if found else "")
+
+
+def _path(breakage: griffe.Breakage) -> str:
+    """The object's path, with the parameter that it is about."""
+    value = breakage.new_value if breakage.old_value is None else breakage.old_value
+    return f"{breakage.obj.path}({value.name})" if isinstance(value, griffe.Parameter) else str(breakage.obj.path)
 
 
 def _settings(package: Package) -> dict[str, Any]:

@@ -28,6 +28,10 @@ def test_a_release_of_core_then_of_a_vendor(workspace, capsys):
         "verl_hw_core-0.1.0.tar.gz",
     ]
     assert workspace.git("tag") == ""
+    # The job that uploads builds again and compares.
+    assert workspace.release("build", "core", "--out", str(workspace.root.parent / "again")) == 0
+    for first in (workspace.root / "dist").iterdir():
+        assert (workspace.root.parent / "again" / first.name).read_bytes() == first.read_bytes()
     workspace.git("tag", "-a", "verl-hw-core-v0.1.0", "-m", "core")
     # What is in the tree now is not released: the vendor's tests need the core that is.
     workspace.edit("verl-hw-core", "src/verl_hw_core/__init__.py", "value", "other")
@@ -141,8 +145,10 @@ def test_a_changed_interface_needs_a_waiver_and_a_waiver_needs_a_change(workspac
     workspace.edit("verl-hw-core", "src/verl_hw_core/__init__.py", "value(number=1)", "value(count=1)")
     assert workspace.release("interface") == 1
     said = capsys.readouterr().err
-    assert "verl_hw_core.value: Parameter was removed" in said
-    waiver = '[[waiver]]\nobject = "verl_hw_core.value"\nkind = "Parameter was removed"\nreason = "a better name"\n'
+    assert "verl_hw_core.value(number): Parameter was removed" in said
+    waiver = (
+        '[[waiver]]\nobject = "verl_hw_core.value(number)"\nkind = "Parameter was removed"\nreason = "a better name"\n'
+    )
     settings = workspace.folder("verl-hw-core") / "public_interface.toml"
     settings.write_text(settings.read_text() + waiver)
     assert workspace.release("interface") == 0
