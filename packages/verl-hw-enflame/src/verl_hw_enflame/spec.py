@@ -39,7 +39,10 @@ SPEC = HardwareSpec(
         ("actor_rollout_ref.rollout.enforce_eager", "True"),
         ("actor_rollout_ref.actor.use_torch_compile", "False"),
         ("actor_rollout_ref.actor.fsdp_config.use_torch_compile", "False"),
+        ("actor_rollout_ref.rollout.free_cache_engine", "False"),  # see vllm_sleep
     ),
+    # vllm_gcu switches it off; torch_gcu has no memory pools of its own to build it on. [C] vllm_gcu 0.9.2
+    vllm_sleep=False,
     cuda_migration="torch_gcu.transfer_to_gcu",  # rewrites torch.cuda, nccl to eccl [C] torch_gcu 2.10
     traces=Traces(
         torch_version_tag="+gcu",  # [U]: costs nothing where the vendor's torch has no such tag

@@ -124,7 +124,7 @@ class NotJudgedError(VerlHwError, ValueError):
 
 
 class RolloutConfigError(VerlHwError, ValueError):
-    """The bring-up rollout was configured for something that it cannot do."""
+    """A rollout was configured for something that it cannot do on this chip."""
 
 
 class SamplingParameterError(VerlHwError, ValueError):

@@ -88,6 +88,7 @@ class HardwareSpec:
         launch_env: Defaults for training processes, likewise.
         trainer_options: Options of verl's PPO trainer that the stack needs, as (hydra key, value); the baseline
             script passes them on, and what the user says on its command line wins.
+        vllm_sleep: Whether vLLM on this chip has a sleep mode, in which it gives memory back between rollouts.
         cuda_migration: Module of the vendor's stack whose import makes ``torch.cuda`` mean this device, or None. Loaded
             for Megatron engines only.
         sdk_version_files: Files in which the vendor's SDK states its version; for bug reports.
@@ -118,6 +119,7 @@ class HardwareSpec:
     rollout_env: tuple[tuple[str, str], ...] = ()
     launch_env: tuple[tuple[str, str], ...] = ()
     trainer_options: tuple[tuple[str, str], ...] = ()
+    vllm_sleep: bool = True
     cuda_migration: str | None = None
     sdk_version_files: tuple[str, ...] = ()
     traces: Traces = field(default_factory=Traces)

@@ -30,6 +30,7 @@ MINIMUM_VERL = Version("0.9")  # first release with verl.plugin and its entry-po
 _ENGINE_MODULE = "verl.workers.engine"
 _CHECKPOINT_ENGINE_MODULE = "verl.checkpoint_engine"
 _TRANSFER_MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
+_ROLLOUT_CONFIG_MODULE = "verl.workers.config.rollout"
 _ENGINE_BASE_MODULE = "verl.workers.engine.base"  # imported first of all that verl.workers.engine imports
 
 
@@ -67,6 +68,8 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_allow_large_weights, facts.key), _TRANSFER_MODULE)
+    if not facts.vllm_sleep:
+        wrapt.register_post_import_hook(partial(_refuse_sleep, facts.key), _ROLLOUT_CONFIG_MODULE)
     hooks.install()
     rollout_registry.register_when_imported()
     try:
@@ -207,3 +210,11 @@ def _allow_large_weights(key: str, transfer: ModuleType) -> None:
 
     if get_platform().vendor_name == key:
         importlib.import_module("verl_hw_core.weight_sync.large_weights").install(transfer)
+
+
+def _refuse_sleep(key: str, rollout_config: ModuleType) -> None:
+    """Refuse configurations in which vLLM sleeps, if this vendor, whose vLLM cannot, is chosen."""
+    from verl.plugin.platform import get_platform
+
+    if get_platform().vendor_name == key:
+        importlib.import_module("verl_hw_core.rollout.vllm_sleep").install(rollout_config)

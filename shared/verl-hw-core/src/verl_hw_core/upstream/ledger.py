@@ -382,4 +382,13 @@ LEDGER: tuple[LedgerRow, ...] = (
         link="https://github.com/verl-project/verl/issues/6403",
         removal="verl splits or shares large weights without IPC (its source says TODO).",
     ),
+    LedgerRow(
+        id="vllm-sleep",
+        target="verl.workers.config.rollout:RolloutConfig.__post_init__",
+        reason="verl puts vLLM to sleep, at level 2 on every device but NPU, whether or not the chip's vLLM can. Where "
+        "it cannot, the configuration is refused.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/3461",
+        removal="verl asks the platform for the sleep level.",
+    ),
 )
