@@ -70,7 +70,10 @@ class Gathering:
                     raise FailureFoundError(self._late())
                 if wait_for(self._listener, 0.02 if self._strangers else _SLICE_SECONDS):
                     self._accept()
-                self._strangers = [stranger for stranger in self._strangers if not self._hear(*stranger)]
+                for stranger in tuple(self._strangers):
+                    # One by one: a failure below must leave those alone that have joined.
+                    if self._hear(*stranger):
+                        self._strangers.remove(stranger)
         finally:
             for channel, _, _ in self._strangers:
                 channel.close()
