@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""``verl-hw new``: what it writes, and what it refuses. That the package works: tests/wheels/test_new_vendor.py."""
+"""``verl-hw new``: what it writes, and what it refuses. That the package works: tests/wheels."""
 
 import json
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -42,12 +41,6 @@ def checkout(tmp_path):
     for name in ("pyproject.toml", str(workspace._MARK), str(workspace._KNOWN)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    # What a new package imports of ours, which ruff looks for.
-    for name in ("core/__init__", "core/installed", "core/conformance/__init__", "sim/__init__"):
-        member, _, module = name.partition("/")
-        file = tmp_path / f"shared/verl-hw-{member}/src/verl_hw_{member}/{module}.py"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
     (tmp_path / "packages").mkdir()
     return tmp_path
 
@@ -96,17 +89,6 @@ def test_the_bounds_are_those_of_our_own_wheels(new, tmp_path):
     assert {Requirement(text) for text in wanted} == ours
     [core] = [one for one in map(Requirement, wanted) if one.name == "verl-hw-core"]
     assert metadata.version("verl-hw-core") in core.specifier
-
-
-@pytest.mark.parametrize("place", ["own repository", "in tree"])
-def test_ruff_finds_nothing(place, new, checkout):
-    names = ("zeta_nine", "--device", "z9", "--ccl", "zccl")
-    assert new(*names, *(("--in-tree",) if place == "in tree" else ())).exit_code == 0
-    where = "packages/verl-hw-zeta-nine" if place == "in tree" else "verl-hw-zeta-nine"
-    ruff = Path(sys.executable).with_name("ruff")
-    for command in (["check"], ["format", "--check"]):
-        done = subprocess.run([ruff, *command, "--no-cache", where], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
 
 
 REFUSED = {
