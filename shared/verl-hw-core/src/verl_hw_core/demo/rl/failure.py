@@ -30,7 +30,7 @@ _REMEDIES = (
         "a process of the run was ended, most likely for want of memory: end other programs, or use --nproc 1",
     ),
     (
-        re.compile(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'"),
+        re.compile("ModuleNotFoundError: "),
         "a package is missing: pip install 'verl-hw-core[demo]'",
     ),
 )

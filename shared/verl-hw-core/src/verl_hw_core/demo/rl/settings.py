@@ -13,7 +13,7 @@ from verl_hw_core.rollout import NAME as ROLLOUT
 PROMPTS_PER_STEP = 16
 ANSWERS_PER_PROMPT = 8
 LEARNING_RATE = 5e-3
-CRITIC_LEARNING_RATE = 5e-3
+CRITIC_LEARNING_RATE = 1e-3
 KL_COEFFICIENT = 0.001
 # Tokens of a micro batch: a step of two processes has two to three of them each.
 _MICRO_BATCH_TOKENS = 1024
