@@ -28,3 +28,21 @@ def write_value_model(folder: Path) -> None:
     weights["score.weight"] = generator.standard_normal((1, hidden), dtype=numpy.float32) * numpy.float32(0.05)
     weights["score.bias"] = numpy.zeros(1, dtype=numpy.float32)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def write_model_for_vllm(folder: Path, intermediate: int) -> None:
+    """The language model with heads of a size that vLLM has on CPU, and with MLPs as wide as is asked for."""
+    write_language_model(folder)
+    config = json.loads((folder / "config.json").read_text())
+    hidden, head = config["hidden_size"], 32
+    config |= {"intermediate_size": intermediate, "num_attention_heads": hidden // head, "num_key_value_heads": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = load_file(folder / "model.safetensors")
+    generator = numpy.random.default_rng(2)
+    for name, weight in weights.items():
+        if ".k_proj." in name or ".v_proj." in name:
+            weights[name] = weight[:head].copy()
+        elif ".mlp." in name:
+            shape = (hidden, intermediate) if ".down_proj." in name else (intermediate, hidden)
+            weights[name] = generator.standard_normal(shape, dtype=numpy.float32) * numpy.float32(0.05)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})

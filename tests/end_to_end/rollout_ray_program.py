@@ -34,7 +34,8 @@ PROMPT, RESPONSE, TEMPERATURE = 8, 12, 0.8
 PROMPTS = [list(range(20 + row, 20 + row + length)) for row, length in enumerate((3, 8, 5, 6))]
 
 
-def settings(model: Path, device: str) -> Any:
+def settings(model: Path, device: str, **changes: Any) -> Any:
+    """verl's configuration; ``changes`` are options of the rollout."""
     rollout, actor = "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
     precision = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
     overrides = {
@@ -57,6 +58,7 @@ def settings(model: Path, device: str) -> Any:
         "trainer.n_gpus_per_node": 2,
         "trainer.device": device,
         **{f"+{actor}.fsdp_config.mixed_precision.{name}": value for name, value in precision.items()},
+        **{f"++{rollout}.{name}": value for name, value in changes.items()},
     }
     folder = str(Path(verl.__file__).parent / "trainer" / "config")
     with initialize_config_dir(folder, version_base=None):
