@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 from safetensors.numpy import load_file, save_file
 
-from verl_hw_core.demo.assets import write_model, write_tokenizer
+from verl_hw_core.demo.assets import SPECIAL_TOKENS, write_model, write_tokenizer
 
 
 def write_language_model(folder: Path) -> None:
@@ -31,17 +31,23 @@ def write_value_model(folder: Path) -> None:
 
 
 def write_model_for_vllm(folder: Path, intermediate: int) -> None:
-    """The language model with heads of a size that vLLM has on CPU, and with MLPs as wide as is asked for."""
+    """The language model with heads of a size that vLLM has on CPU, and with MLPs as wide as is asked for.
+
+    It has exactly the tokenizer's tokens: verl has vLLM, and not the trainer, leave out tokens beyond those.
+    """
     write_language_model(folder)
     config = json.loads((folder / "config.json").read_text())
-    hidden, head = config["hidden_size"], 32
-    config |= {"intermediate_size": intermediate, "num_attention_heads": hidden // head, "num_key_value_heads": 1}
+    hidden, head, tokens = config["hidden_size"], 32, len(SPECIAL_TOKENS) + 256
+    config |= {"vocab_size": tokens, "intermediate_size": intermediate}
+    config |= {"num_attention_heads": hidden // head, "num_key_value_heads": 1}
     (folder / "config.json").write_text(json.dumps(config))
     weights = load_file(folder / "model.safetensors")
     generator = numpy.random.default_rng(2)
     for name, weight in weights.items():
         if ".k_proj." in name or ".v_proj." in name:
             weights[name] = weight[:head].copy()
+        elif name in ("model.embed_tokens.weight", "lm_head.weight"):
+            weights[name] = weight[:tokens].copy()
         elif ".mlp." in name:
             shape = (hidden, intermediate) if ".down_proj." in name else (intermediate, hidden)
             weights[name] = generator.standard_normal(shape, dtype=numpy.float32) * numpy.float32(0.05)

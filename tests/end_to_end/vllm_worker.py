@@ -9,6 +9,8 @@ import torch
 from verl.plugin.platform import get_platform
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
+EMBEDDINGS = ("model.embed_tokens.weight", "lm_head.weight")
+
 
 def digest(tensor: torch.Tensor) -> str:
     """Shape, dtype and bytes in one word."""
@@ -19,7 +21,12 @@ def digest(tensor: torch.Tensor) -> str:
 
 class Extension(vLLMColocateWorkerExtension):
     def digests(self) -> dict[str, str]:
-        return {name: digest(one) for name, one in self.model_runner.model.named_parameters()}
+        """Of each parameter, without the rows that vLLM adds to embeddings."""
+        tokens = self.model_runner.model_config.get_vocab_size()
+        return {
+            name: digest(one[:tokens] if name in EMBEDDINGS else one)
+            for name, one in self.model_runner.model.named_parameters()
+        }
 
     def process(self) -> dict[str, object]:
         names = get_platform().rollout_env_vars()
