@@ -3,9 +3,11 @@
 """``verl-hw accept`` as a user types it: exit codes, JSON, plots, the page, thresholds, missing packages."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import run_logs
@@ -147,6 +149,24 @@ def test_the_plots_are_a_png_file_or_in_a_folder(logs, tmp_path):
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG")
         assert int.from_bytes(content[16:20], "big") > 1000
+
+
+@pytest.mark.parametrize("option", ["--html", "--png"])
+def test_a_log_is_not_overwritten_with_its_report(option, logs, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_bytes((logs / "good.log").read_bytes())
+    done = accept(log, option, log)
+    assert done.exit_code == 2
+    assert f"{option} {log} is one of the logs" in done.stderr
+    assert log.read_bytes() == (logs / "good.log").read_bytes()
+
+
+def test_a_name_that_is_no_text_can_be_drawn_and_printed(logs, tmp_path):
+    log = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run-\xff.log"))
+    log.write_bytes((logs / "good.log").read_bytes())
+    done = accept(log, "--html", tmp_path / "page.html", "--png", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert r"run-\xff.log" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize("missing", ["scipy", "pymannkendall", "matplotlib", "tensorboard"])

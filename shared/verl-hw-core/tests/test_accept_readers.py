@@ -3,6 +3,7 @@
 """Each log format is read as what was logged, and each kind of damage is an error that says what to do."""
 
 import errno
+import gzip
 import math
 import os
 from pathlib import Path
@@ -229,6 +230,44 @@ def test_a_file_of_another_kind(content, message, tmp_path):
     with pytest.raises((UnreadableLogError, DamagedLogError, MissingMetricError), match=message) as caught:
         read_run(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["x" * 200_000, f'step,{REWARD}\n1,"0.1\n' + "2,0.12345\n" * 20_000])
+def test_a_field_that_is_too_long_for_csv_is_no_crash(content, tmp_path):
+    path = tmp_path / "file"
+    path.write_text(content)
+    with pytest.raises((UnreadableLogError, DamagedLogError), match=r"none of the logs|no whole CSV file"):
+        read_run(path)
+
+
+def test_a_table_with_the_newest_step_first(logged, tmp_path):
+    run = read_run(run_logs.history(logged[::-1], tmp_path / "table.csv"))
+    assert column(run, REWARD) == expected(logged, REWARD)
+
+
+def test_the_first_step_behind_much_other_output(logged, tmp_path):
+    before = "(TaskRunner pid=1) main_ppo: a line that is not a step\n" * 100_000
+    run = read_run(run_logs.console(logged, tmp_path / "train.log", before=before))
+    assert run.format == "console log"
+    assert column(run, REWARD) == expected(logged, REWARD)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl.gz", "events.out.tfevents.1.gz"])
+def test_a_compressed_log_is_to_be_unpacked(name, logged, tmp_path):
+    packed = tmp_path / name
+    packed.write_bytes(gzip.compress(run_logs.file_logger(logged, tmp_path / "plain").read_bytes()))
+    with pytest.raises(UnreadableLogError, match="is compressed: unpack it first"):
+        read_run(packed)
+
+
+def test_a_metric_that_begins_after_the_reward_is_no_resume(logged, tmp_path):
+    late = [
+        (step, {name: value for name, value in metrics.items() if name != GRAD_NORM or step > 3})
+        for step, metrics in logged
+    ]
+    run = read_run(run_logs.file_logger(late, tmp_path / "run.jsonl"))
+    with pytest.raises(DamagedLogError, match=r"begins at step 4, though the reward begins at step 1.*critic_warmup"):
+        column(run, GRAD_NORM)
 
 
 def test_what_cannot_be_opened(tmp_path):

@@ -101,6 +101,11 @@ def test_a_ratio_leaves_out_steps_with_zeros():
     assert statistics.typical_ratio([0.0], [0.0]) == 1.0
 
 
+def test_one_step_above_zero_does_not_stand_for_a_curve_of_zeros():
+    assert statistics.typical_ratio([0.0] * 9 + [1.0], [1.0] * 10) == pytest.approx(0.1)
+    assert statistics.typical_ratio([1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]) == pytest.approx(1.0)
+
+
 def test_a_single_excess_is_not_a_lasting_one():
     values = [0.1] * 50
     values[20] = 9.0

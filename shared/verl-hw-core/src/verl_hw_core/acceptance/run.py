@@ -76,7 +76,8 @@ class Run:
             )
         absent = [step for step in range(1, last + 1) if step not in column]
         if absent:
-            raise DamagedLogError(f"{self.source}: {_absent(metric, absent, min(column))}")
+            whole = min(self.columns[REWARD]) == 1
+            raise DamagedLogError(f"{self.source}: {_absent(metric, absent, min(column), rewarded=whole)}")
         values = [column[step] for step in range(1, last + 1)]
         broken = [step for step, value in enumerate(values, 1) if not math.isfinite(value)]
         if broken:
@@ -171,7 +172,13 @@ def steps_text(steps: Sequence[int]) -> str:
     return f"steps {shown}" + (f" and {more} more" if more > 0 else "")
 
 
-def _absent(metric: str, absent: Sequence[int], first: int) -> str:
+def _absent(metric: str, absent: Sequence[int], first: int, *, rewarded: bool) -> str:
+    if absent == list(range(1, first)) and rewarded:
+        return (
+            f"{metric} begins at step {first}, though the reward begins at step 1. With trainer.critic_warmup the "
+            "policy is not trained before, and such a run cannot be judged: train without. Otherwise the log lost it: "
+            "give a complete one"
+        )
     if absent == list(range(1, first)):
         return (
             f"{metric} begins at step {first}, and the steps from 1 on are judged. After a resume verl's file logger "

@@ -149,13 +149,16 @@ def relative_distance(values: Sequence[float], others: Sequence[float], window: 
 def typical_ratio(values: Sequence[float], others: Sequence[float]) -> float:
     """Median over the steps of the ratio of two positive curves; steps at which either is zero are left out.
 
-    Where all are left out it is 1 if both are zero everywhere, else 0 or infinity.
+    Where these are most of the steps at which one of the curves is above zero, it is the ratio of the sums: 1 if both
+    are zero everywhere, infinity if only the second is.
     """
-    ours, theirs = np.asarray(values, dtype=float), np.asarray(others, dtype=float)
+    ours, theirs = np.maximum(np.asarray(values, dtype=float), 0.0), np.maximum(np.asarray(others, dtype=float), 0.0)
     both = (ours > 0) & (theirs > 0)
-    if both.any():
+    if both.any() and 2 * both.sum() >= max((ours > 0).sum(), (theirs > 0).sum()):
         return float(np.exp(np.median(np.log(ours[both] / theirs[both]))))
-    return 1.0 if not (ours > 0).any() and not (theirs > 0).any() else (float("inf") if (ours > 0).any() else 0.0)
+    if theirs.any():
+        return float(ours.sum() / theirs.sum())
+    return float("inf") if ours.any() else 1.0
 
 
 def worst_typical(values: Sequence[float], window: int, *, lowest: bool = False) -> float:

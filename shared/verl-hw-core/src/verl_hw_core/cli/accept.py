@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verl_hw_core.cli.outcome import FAILED, reported
+from verl_hw_core.errors import OutputFolderError
 
 if TYPE_CHECKING:
     from verl_hw_core.acceptance.judge import Verdict
@@ -53,6 +54,7 @@ def accept(
     Exit code 0: accepted; 1: rejected; 2: it cannot be judged, and the message says why. Needs verl-hw-core[accept].
     """
     with reported():
+        _refuse_overwriting({"--html": html, "--png": png}, [run, *(reference or [])])
         limits = _limits(steps, set_ or [], thresholds)
         verdict = _judge(run, reference or [], limits, (total_steps, epochs), (resumed, strict))
         _write(verdict, html, png)
@@ -68,6 +70,14 @@ def accept(
             show(verdict, Console(highlight=False))
     if not verdict.accepted:
         raise typer.Exit(FAILED)
+
+
+def _refuse_overwriting(outputs: dict[str, Path | None], logs: list[Path]) -> None:
+    for option, path in outputs.items():
+        if path is not None and path.is_file() and any(log.exists() and log.samefile(path) for log in logs):
+            raise OutputFolderError(
+                f"{option} {path} is one of the logs to be judged: name another file for the report"
+            )
 
 
 def _limits(steps: int | None, words: list[str], file: Path | None) -> "Thresholds":

@@ -5,6 +5,7 @@
 The format is told from the content: names of files say little (a console log is kept as .txt, .out or .log).
 """
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from verl_hw_core.acceptance.run import Run, RunBuilder
 from verl_hw_core.errors import UnreadableLogError
 
 _LOOKED_AT = 4 * 2**20
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+"""How files of gzip, zip, bzip2, xz and zstd begin."""
 _FORMATS = (
     "verl's console log (lines with 'step:1 - ...'), verl's file logger (JSON lines), TensorBoard event files, or CSV "
     "exported from wandb or SwanLab"
@@ -45,7 +48,9 @@ def _read(path: Path, resumed: bool) -> Run:
     else:
         name, files = _format(path), [path]
     reader, log_format = _READERS[name]
-    builder = RunBuilder(str(path), log_format, resumed=resumed)
+    # Names of files may hold bytes that are no text, and this one is printed and drawn.
+    source = os.fsencode(path).decode("utf-8", errors="backslashreplace")
+    builder = RunBuilder(source, log_format, resumed=resumed)
     for file in files:
         reader(file, builder)
     return builder.build()
@@ -56,6 +61,8 @@ def _format(path: Path) -> str:
         head = file.read(_LOOKED_AT)
     if not head.strip():
         raise UnreadableLogError(f"{path} is empty. Wanted: {_FORMATS}")
+    if head.startswith(_COMPRESSED):
+        raise UnreadableLogError(f"{path} is compressed: unpack it first. Wanted: {_FORMATS}")
     if tensorboard.is_event_file(path, head):
         return "tensorboard"
     if b"\0" in head[:4096]:
@@ -67,12 +74,20 @@ def _format(path: Path) -> str:
         return "file"
     if csv_export.is_header(text.lstrip("\ufeff \r\n").partition("\n")[0]):
         return "csv"
+    if len(head) == _LOOKED_AT and _has_step(path):
+        return "console"
     if re.search(r"Training Progress:|TaskRunner|main_ppo", text):
         raise UnreadableLogError(
             f"{path} looks like a log of verl without a single step in it: training failed before the first one, or "
             "trainer.logger has no 'console'. Look at its end"
         )
     raise UnreadableLogError(f"{path} is none of the logs that can be judged. Wanted: {_FORMATS}")
+
+
+def _has_step(path: Path) -> bool:
+    """Whether a step is anywhere: the processes of a run may print much before the first one."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return any(console.STEP_LINE.search(line) for line in file)
 
 
 def _in_folder(folder: Path) -> tuple[str, list[Path]]:

@@ -20,15 +20,16 @@ _NOT_VALUES = ("__MIN", "__MAX", "_timestamp")
 
 def is_header(line: str) -> bool:
     """Whether the line is the header of such a file."""
-    names = next(csv.reader([line]), [])
+    try:
+        names = next(csv.reader([line]), [])
+    except csv.Error:
+        return False
     return len(names) > 1 and (_step_column(names) is not None or any(_metric(name) for name in names))
 
 
 def read(path: Path, builder: RunBuilder) -> None:
     """Add all rows of one CSV file."""
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    rows = csv.reader(text.splitlines())
-    names = next(rows, [])
+    names, *rows = _table(path)
     step_at = _step_column(names)
     if step_at is None:
         raise MissingMetricError(
@@ -36,14 +37,29 @@ def read(path: Path, builder: RunBuilder) -> None:
             "the step on the horizontal axis"
         )
     metrics = _metric_columns(path, names)
-    for number, row in enumerate(rows, 2):
-        if any(row):
-            _add_row(builder, row, step_at, metrics, (f"{path}, line {number}", len(names)))
+    logged = [
+        _row(row, step_at, metrics, (f"{path}, line {number}", len(names)))
+        for number, row in enumerate(rows, 2)
+        if any(row)
+    ]
+    if len({step for step, _ in logged}) == len(logged):
+        logged.sort(key=lambda one: one[0])  # a table shown with the newest step first is exported so
+    for step, values in logged:
+        builder.add(step, values)
 
 
-def _add_row(
-    builder: RunBuilder, row: list[str], step_at: int, metrics: dict[int, str], where: tuple[str, int]
-) -> None:
+def _table(path: Path) -> list[list[str]]:
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    try:
+        return list(csv.reader(text.splitlines())) or [[]]
+    except csv.Error as error:
+        raise DamagedLogError(
+            f"{path} is no whole CSV file: {error} (a quotation mark that is not closed?). Export it again"
+        ) from error
+
+
+def _row(row: list[str], step_at: int, metrics: dict[int, str], where: tuple[str, int]) -> tuple[int, dict[str, float]]:
+    """The step of one row and what was logged at it."""
     line, width = where
     if len(row) != width:
         raise DamagedLogError(f"{line}: wanted {width} fields, found {len(row)}: cut off or damaged. Export it again")
@@ -52,7 +68,7 @@ def _add_row(
         raise DamagedLogError(f"{line}: a step must be a whole number, found {row[step_at]!r}. Export by step")
     # An empty field means that the metric was not logged at this step.
     values = {metric: _number(row[at], f"{line}, {metric}") for at, metric in metrics.items() if row[at].strip()}
-    builder.add(int(step), values)
+    return int(step), values
 
 
 def _number(text: str, where: str) -> float:
