@@ -158,6 +158,8 @@ if $dry_run; then
 fi
 
 log="$OUTPUT_DIR/train.log"
+# Not after days of training.
+{ : >>"$log"; } 2>/dev/null || fail "the log '$log' cannot be written: check OUTPUT_DIR"
 printf 'baseline: %s; log: %s\n' "${vendor:-}" "$log"
 # tee's status must not hide that of training.
 set +e

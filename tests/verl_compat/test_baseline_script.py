@@ -160,6 +160,16 @@ def test_the_log_holds_both_streams_and_ends_with_the_status(place):
     assert "verl-hw accept " in done.stdout
 
 
+def test_a_log_that_cannot_be_written_is_said_before_training(place):
+    log = Path(place["OUTPUT_DIR"]) / "train.log"
+    log.mkdir(parents=True)
+    done, called = baseline(place)
+    assert done.returncode == 2
+    assert f"the log '{log}' cannot be written" in done.stderr
+    with pytest.raises(FileNotFoundError):
+        called()
+
+
 def test_a_dry_run_prints_the_command_and_runs_and_writes_nothing(place, tmp_path):
     done, called = baseline(place, "--dry-run", VENDOR="cambricon")
     assert done.returncode == 0, done.stderr
