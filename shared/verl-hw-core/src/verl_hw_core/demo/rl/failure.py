@@ -22,6 +22,10 @@ _REMEDIES = (
         "Ray gives its own processes 30 s to start, which a busy machine exceeds: end other programs and try again",
     ),
     (
+        re.compile(r"AF_UNIX path"),
+        "the folder for temporary files has too long a name for Ray's sockets: set TMPDIR to one with a short name",
+    ),
+    (
         re.compile(r"No space left on device|OutOfDiskError", re.I),
         "the disk is full: free some, or give --output and TMPDIR on another disk",
     ),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run verl's PPO trainer with a Ray of its own, and leave nothing of either behind."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from verl_hw_core.run_facts import RUN_FACTS_ENV
 # What Ray raises when its own processes need more than 30 s to start; it is a constant there.
 RAY_STARTED_TOO_SLOWLY = "The current node timed out during startup"
 _ATTEMPTS = 3
+# A socket's path has at most 107 bytes, of which Ray needs 70 for its own names and 13 are the folder's name.
+_LONGEST_PARENT = 24
 _RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_COLOR_PREFIX": "0",
@@ -76,12 +79,22 @@ def train(
 
 @contextmanager
 def _ray_folder() -> Iterator[Path]:
-    """A folder for Ray's sockets and logs, with a short name: a socket's path has at most 107 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="vhw-"))
+    """A folder for Ray's sockets and logs, with a short name."""
+    folder = Path(tempfile.mkdtemp(prefix="vhw-", dir=_ray_parent()))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ray_parent() -> str:
+    """The folder for temporary files, or ``/tmp`` where its name is too long for sockets, as a batch system's often is.
+
+    Where there is no ``/tmp`` to write to, Ray fails and the demo says what helps.
+    """
+    parent, usual = tempfile.gettempdir(), "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
+    too_long = len(os.fsencode(parent)) > _LONGEST_PARENT
+    return usual if too_long and os.access(usual, os.W_OK | os.X_OK) else parent
 
 
 def _ray_was_too_slow(log: Path) -> bool:
