@@ -67,6 +67,8 @@ def test_one_line_per_engine_sorted_by_rank(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_megatron_engine_keeps_its_module_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RUN_FACTS_ENV, str(tmp_path / "facts"))
+    for module in ("verl.plugin.platform", "verl.plugin.platform.platform_manager"):
+        monkeypatch.delitem(sys.modules, module, raising=False)  # of another test's verl
     record_engine(Engine(module=[Module()]))
     assert read_facts(tmp_path / "facts")[0]["parameter_device"] == "mlu:1"
 

@@ -64,7 +64,8 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
         raise
     _say_if_too_late(facts)
     vendors.add(vendors.Vendor(facts, platform, engines))
-    wrapt.register_post_import_hook(partial(_defer_megatron, facts.key), _ENGINE_BASE_MODULE)
+    if _ENGINE_BASE_MODULE not in sys.modules:  # too late otherwise, and asking for the platform would fix it
+        wrapt.register_post_import_hook(partial(_defer_megatron, facts.key), _ENGINE_BASE_MODULE)
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_allow_large_weights, facts.key), _TRANSFER_MODULE)
