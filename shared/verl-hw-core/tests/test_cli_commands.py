@@ -164,3 +164,25 @@ def test_output_that_nobody_reads_ends_the_command_silently(arguments: list[str]
     with os.fdopen(writing, "wb") as closed:
         found = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     assert (found.returncode, found.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("name", ["sft", "grpo", "ppo"])
+def test_options_before_a_demos_name_are_refused_not_dropped(name: str) -> None:
+    code, out, err = run("demo", "--steps", "5", name)
+    assert (code, out) == (2, "")
+    assert f"verl-hw demo {name} --steps" in err
+
+
+@pytest.mark.parametrize("name", ["grpo", "ppo"])
+def test_simulated_nodes_and_real_hardware_exclude_each_other(name: str) -> None:
+    code, _, err = run("demo", name, "--nodes", "2", "--real")
+    assert code == 2
+    assert "start Ray on each node" in err.replace("\n", " ")
+
+
+@needs_a_wheel
+def test_every_demo_says_which_vendors_there_are() -> None:
+    for name in ("sft", "grpo", "ppo"):
+        code, _, err = run("demo", name, "--vendor", "nobody")
+        assert code == 2
+        assert WHEELS[0].name in err
