@@ -77,6 +77,27 @@ def test_a_good_run_passes_and_names_reward_log_and_chart() -> None:
     assert "NO" not in said
 
 
+@pytest.mark.parametrize(("steps", "offered"), [(9, False), (10, True)])
+def test_the_command_that_is_offered_can_be_typed(steps: int, offered: bool) -> None:
+    settings = RlSettings(algorithm="grpo", steps=steps, nodes=1, processes=2, seed=0)
+    said = shown(verdict(steps=RISING[:steps], settings=settings, metrics=Path("my runs/metrics.jsonl")))
+    command = f"verl-hw accept 'my runs/metrics.jsonl' --steps {steps} --total-steps {steps}"
+    assert (command in said) is offered
+    assert ("verl-hw accept" in said) is offered  # fewer steps are never judged
+
+
+def test_a_summary_with_numbers_that_are_not_finite_is_json(tmp_path: Path) -> None:
+    steps = [*RISING[:-1], step(20, math.nan, rollout_gap=math.inf)]
+    write_summary(verdict(steps=steps), tmp_path / "summary.json")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    content = json.loads((tmp_path / "summary.json").read_text(), parse_constant=refuse)
+    assert content["rewards"][-2:] == [0.95, None]
+    assert content["largest_probability_difference"] is None
+
+
 def flat(value: float) -> list[RlStep]:
     return [step(number, value) for number in range(1, 21)]
 

@@ -4,6 +4,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from verl_hw_core.acceptance.run import LEAST_STEPS
 from verl_hw_core.demo.rl.metrics import FEWEST_STEPS_TO_JUDGE, RlStep, Trend, all_finite, trend
 from verl_hw_core.demo.rl.settings import RlSettings
 from verl_hw_core.demo.table import (
@@ -110,13 +112,18 @@ def write_summary(verdict: RlVerdict, path: Path) -> None:
         "on_device": verdict.on_device,
         "facts": [dict(fact) for fact in verdict.facts],
         "complete": verdict.complete,
-        "rewards": [step.reward for step in verdict.steps],
+        "rewards": [_finite(step.reward) for step in verdict.steps],
         "reward_rose": verdict.reward_rose,
         "rollout_agrees": verdict.rollout_agrees,
-        "largest_probability_difference": verdict.gap,
+        "largest_probability_difference": _finite(verdict.gap),
         "seconds": round(verdict.seconds, 1),
     }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _finite(value: float) -> float | None:
+    # JSON knows neither NaN nor infinity.
+    return value if math.isfinite(value) else None
 
 
 def print_summary(verdict: RlVerdict, console: Console) -> None:
@@ -133,8 +140,8 @@ def print_summary(verdict: RlVerdict, console: Console) -> None:
         if path is not None:
             console.print(f"{name}: {escape(str(path))}", soft_wrap=True, highlight=False)
     steps = verdict.settings.steps
-    if steps >= FEWEST_STEPS_TO_JUDGE:
-        judge = f"verl-hw accept {escape(str(verdict.metrics))} --steps {steps} --total-steps {steps}"
+    if steps >= LEAST_STEPS:
+        judge = f"verl-hw accept {escape(shlex.quote(str(verdict.metrics)))} --steps {steps} --total-steps {steps}"
         console.print(f"Judge it as a run on hardware is judged: {judge}", soft_wrap=True, highlight=False)
     if verdict.simulated:
         print_simulated(verdict.spec, console)
