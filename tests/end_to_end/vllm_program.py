@@ -51,6 +51,11 @@ def engine(model: Path) -> Any:
     )
 
 
+def shared_memories() -> set[str]:
+    """Names of those that Python, as our transfer of large weights, or verl's transfer has made."""
+    return {path.name for pattern in ("psm_*", "verl_weights_*") for path in Path("/dev/shm").glob(pattern)}
+
+
 def weights(model: Path, scale: float) -> dict[str, torch.Tensor]:
     return {name: one * scale for name, one in load_file(model / "model.safetensors").items()}
 
@@ -98,14 +103,15 @@ def main(model: Path, out: Path) -> None:
     platform = get_platform()
     os.environ.update(platform.rollout_env_vars(), VERL_REPLICA_RANK="0", VERL_RAY_JOB_ID=JOB)
     clients = [adapter(rank) for rank in range(2)]
-    before = {path.name for path in Path("/dev/shm").glob("*")}
     llm = engine(model)
+    vllms_own = shared_memories()
     syncs = []
     for scale in (1.0, 1.25):
         tensors = weights(model, scale)
         sync(clients[0], llm, tensors)
         [found] = llm.collective_rpc("digests")
         syncs.append({"sent": merged(tensors), "found": found})
+    left = shared_memories() - vllms_own
     sampling = SamplingParams(max_tokens=8, ignore_eos=True, logprobs=0)
     [answer] = llm.generate([{"prompt_token_ids": PROMPT}], sampling, use_tqdm=False)
     facts = {
@@ -121,7 +127,7 @@ def main(model: Path, out: Path) -> None:
         "gap": gap(model, tensors, answer),
         "gap of the first weights": gap(model, weights(model, 1.0), answer),
         "tokens": len(answer.outputs[0].token_ids),
-        "left in /dev/shm": sorted({path.name for path in Path("/dev/shm").glob("psm_*")} - before),
+        "left in /dev/shm": sorted(left),
     }
     out.write_text(json.dumps(facts))
 
