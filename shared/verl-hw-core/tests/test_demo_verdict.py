@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,12 @@ def test_summary_for_programs(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "summary.json").read_text())
     assert content["passed"] is content["simulated"] is content["resume_exact"] is True
     assert content["losses"] == [4.0, 3.0, 2.0, 1.0]
+
+
+def test_a_summary_of_losses_that_are_no_numbers_is_json_all_the_same(tmp_path: Path) -> None:
+    whole = [dataclasses.replace(step, loss=math.nan) for step in STEPS]
+    write_summary(verdict(whole=whole), tmp_path / "summary.json")
+    assert json.loads((tmp_path / "summary.json").read_text(), parse_constant=pytest.fail)["losses"] == [None] * 4
 
 
 def test_sparkline() -> None:

@@ -111,3 +111,8 @@ def _step(number: int, values: Mapping[str, object]) -> Step:
 def as_number(value: object) -> float:
     """Return a logged number; NaN where none was logged, or null for one that is not finite."""
     return float(value) if isinstance(value, int | float) else math.nan
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """Return a number for JSON, which knows neither NaN nor infinity."""
+    return value if value is not None and math.isfinite(value) else None

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from verl_hw_core.demo.metrics import Comparison, Step, loss_fell
+from verl_hw_core.demo.metrics import Comparison, Step, finite_or_none, loss_fell
 from verl_hw_core.demo.sft_config import SftSettings
 from verl_hw_core.demo.table import (
     Row,
@@ -79,14 +79,14 @@ def write_summary(verdict: Verdict, path: Path) -> None:
         "on_device": verdict.on_device,
         "facts": [dict(fact) for fact in verdict.facts],
         "loss_fell": verdict.loss_fell,
-        "losses": [step.loss for step in verdict.whole],
-        "held_out_loss": verdict.whole[-1].held_out_loss if verdict.whole else None,
+        "losses": [finite_or_none(step.loss) for step in verdict.whole],
+        "held_out_loss": finite_or_none(verdict.whole[-1].held_out_loss) if verdict.whole else None,
         "resume_exact": verdict.comparison.exact,
         "replayed_steps": list(verdict.comparison.replayed),
         "differences": list(verdict.comparison.differences),
         "seconds": round(verdict.seconds, 1),
     }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def print_summary(verdict: Verdict, console: Console) -> None:

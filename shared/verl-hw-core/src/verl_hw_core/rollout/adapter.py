@@ -84,9 +84,11 @@ class BringupAdapter(BaseRollout):
         try:
             await self._send(stream, global_steps)
         except Exception as error:
-            async for _rest in stream:
-                pass
-            await self.server.cancel_weights.remote(str(error))
+            try:
+                async for _rest in stream:
+                    pass
+            finally:
+                await self.server.cancel_weights.remote(str(error))
             raise
 
     async def _send(self, stream: AsyncIterator[tuple[str, torch.Tensor]], global_steps: int | None) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from verl_hw_core.acceptance.run import LEAST_STEPS
+from verl_hw_core.demo.metrics import finite_or_none
 from verl_hw_core.demo.rl.metrics import FEWEST_STEPS_TO_JUDGE, RlStep, Trend, all_finite, trend
 from verl_hw_core.demo.rl.settings import RlSettings
 from verl_hw_core.demo.table import (
@@ -67,7 +68,7 @@ class RlVerdict:
     def complete(self) -> bool:
         """Whether all steps were logged, with numbers."""
         numbers = [step.number for step in self.steps]
-        return numbers == list(range(1, self.settings.steps + 1)) and all_finite(self.steps)
+        return numbers == list(range(1, self.settings.steps + 1)) and allfinite_or_none(self.steps)
 
     @property
     def trend(self) -> Trend | None:
@@ -112,18 +113,13 @@ def write_summary(verdict: RlVerdict, path: Path) -> None:
         "on_device": verdict.on_device,
         "facts": [dict(fact) for fact in verdict.facts],
         "complete": verdict.complete,
-        "rewards": [_finite(step.reward) for step in verdict.steps],
+        "rewards": [finite_or_none(step.reward) for step in verdict.steps],
         "reward_rose": verdict.reward_rose,
         "rollout_agrees": verdict.rollout_agrees,
-        "largest_probability_difference": _finite(verdict.gap),
+        "largest_probability_difference": finite_or_none(verdict.gap),
         "seconds": round(verdict.seconds, 1),
     }
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _finite(value: float) -> float | None:
-    # JSON knows neither NaN nor infinity.
-    return value if math.isfinite(value) else None
 
 
 def print_summary(verdict: RlVerdict, console: Console) -> None:
