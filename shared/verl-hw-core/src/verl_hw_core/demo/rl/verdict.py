@@ -68,7 +68,7 @@ class RlVerdict:
     def complete(self) -> bool:
         """Whether all steps were logged, with numbers."""
         numbers = [step.number for step in self.steps]
-        return numbers == list(range(1, self.settings.steps + 1)) and allfinite_or_none(self.steps)
+        return numbers == list(range(1, self.settings.steps + 1)) and all_finite(self.steps)
 
     @property
     def trend(self) -> Trend | None:
