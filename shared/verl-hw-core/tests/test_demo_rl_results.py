@@ -31,6 +31,7 @@ FACT = {
     "device": "adev",
     "parameter_device": "cpu",
     "current_device": "adev:0",
+    "card": "card-0",
     "engine": "acme.engines.AcmeEngine",
     "simulator": "acme:2",
 }
@@ -42,6 +43,7 @@ def step(number: int, reward: float, **changes: float) -> RlStep:
     return RlStep(number=number, reward=reward, **values)
 
 
+FACTS = [FACT, FACT, {**FACT, "card": "card-1"}, {**FACT, "card": "card-1"}]
 RISING = [step(number, number / 20) for number in range(1, 21)]
 
 
@@ -49,7 +51,7 @@ def verdict(**changes: Any) -> RlVerdict:
     good = RlVerdict(
         spec=SPEC,
         settings=RlSettings(algorithm="grpo", steps=20, nodes=1, processes=2, seed=0),
-        facts=[FACT] * 4,
+        facts=FACTS,
         steps=RISING,
         seconds=100.0,
         outputs=Path("out"),
@@ -71,7 +73,7 @@ def test_a_good_run_passes_and_names_reward_log_and_chart() -> None:
     said = shown(verdict())
     assert verdict().passed
     assert "from 0.050 (step 1) to 1.000 (step 20)" in said
-    assert "devices adev:0 (simulated)" in said
+    assert "devices adev:0 on 2 simulated cards" in said
     assert "verl GRPO on Acme [A1]" in said
     assert all(name in said for name in ("out/log", "out/metrics.jsonl", "out/reward.png", "verl-hw accept"))
     assert "NO" not in said
@@ -115,9 +117,11 @@ def flat(value: float) -> list[RlStep]:
         ({"steps": [step(n, n / 20, rollout_gap=0.01) for n in range(1, 21)]}, "rollout agrees"),
         ({"steps": [step(n, n / 20, rollout_gap=math.nan) for n in range(1, 21)]}, "rollout agrees"),
         ({"steps": [step(n, n / 20, device_memory=0.0) for n in range(1, 21)]}, "on the device"),
-        ({"facts": [FACT] * 3}, "on the device"),
-        ({"facts": [*[FACT] * 3, {**FACT, "platform": "nvidia"}]}, "on the device"),
-        ({"facts": [*[FACT] * 3, {**FACT, "current_device": "cpu"}]}, "on the device"),
+        # Two workers on one card, though each calls it its device 0.
+        ({"facts": [FACT] * 4}, "on the device"),
+        ({"facts": FACTS[:3]}, "on the device"),
+        ({"facts": [*FACTS[:3], {**FACTS[3], "platform": "nvidia"}]}, "on the device"),
+        ({"facts": [*FACTS[:3], {**FACTS[3], "current_device": "cpu"}]}, "on the device"),
         ({"steps": []}, "all steps"),
     ],
 )

@@ -43,6 +43,7 @@ def test_one_line_per_engine_sorted_by_rank(tmp_path: Path, monkeypatch: pytest.
         device_name="mlu",
         communication_backend_name=lambda: "cncl",
         current_device=lambda: 1,
+        get_device_uuid=lambda device: f"card-{device}",
     )
     monkeypatch.setitem(sys.modules, "verl.plugin.platform", SimpleNamespace(get_platform=lambda: platform))
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.13.0"))
@@ -56,6 +57,7 @@ def test_one_line_per_engine_sorted_by_rank(tmp_path: Path, monkeypatch: pytest.
         "device": "mlu",
         "parameter_device": "mlu:1",
         "current_device": "mlu:1",
+        "card": "card-1",
         "ccl_backend": "cncl",
         "strategy": "fsdp2",
         "torch": "2.13.0",

@@ -3,7 +3,7 @@
 """What a training process really runs on, written by that process itself when asked to.
 
 A parent that launches training sets ``VERL_HW_RUN_FACTS=<file>``; every engine then appends one JSON line to that
-file once it is initialized. Without the variable nothing happens. Imports nothing but the standard library.
+file once it is initialized. Without the variable nothing happens. Imports nothing heavy.
 """
 
 import json
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from verl_hw_core.errors import VisibleDevicesError
 
 RUN_FACTS_ENV = "VERL_HW_RUN_FACTS"
 
@@ -44,6 +46,7 @@ def engine_facts(engine: Any) -> dict[str, Any]:
         "device": _text(getattr(platform, "device_name", None)),
         "parameter_device": _text(getattr(parameter, "device", None)),
         "current_device": _current_device(platform),
+        "card": _card(platform),
         "parameter_type": None if parameter is None else _class_name(parameter),
         "engine": _class_name(engine),
         "strategy": _text(getattr(config, "strategy", None)),
@@ -83,6 +86,14 @@ def _current_device(platform: Any) -> str | None:
         return None
     current = platform.current_device()
     return f"{platform.device_name}:{current}" if isinstance(current, int) else str(current)
+
+
+def _card(platform: Any) -> str | None:
+    """Name of the card behind the current device: two processes may each call another card their device 0."""
+    try:
+        return None if platform is None else str(platform.get_device_uuid(platform.current_device()))
+    except VisibleDevicesError:
+        return None
 
 
 def _first_parameter(engine: Any) -> Any:

@@ -49,10 +49,16 @@ def describe_stack(facts: Sequence[Mapping[str, Any]], wanted: int) -> str:
     platforms = ", ".join(sorted({str(fact.get("platform")) for fact in facts})) or "unknown"
     devices = ", ".join(sorted({str(device_of(fact)) for fact in facts})) or "unknown"
     engines = ", ".join(sorted({str(fact.get("engine")).rpartition(".")[2] for fact in facts})) or "unknown"
-    simulated = " (simulated)" if is_simulated(facts) else ""
-    text = f"platform {platforms}, devices {devices}{simulated}, engine {engines}"
+    cards = cards_of(facts)
+    kind = "simulated card" if is_simulated(facts) else "card"
+    text = f"platform {platforms}, devices {devices} on {cards} {kind}{'' if cards == 1 else 's'}, engine {engines}"
     missing = wanted - len(facts)
     return text + (f"; {missing} processes did not say what they ran on" if missing else "")
+
+
+def cards_of(facts: Sequence[Mapping[str, Any]]) -> int:
+    """Number of different cards that the engines ran on."""
+    return len({fact["card"] for fact in facts if fact.get("card") is not None})
 
 
 def is_on_device(facts: Sequence[Mapping[str, Any]], spec: HardwareSpec, wanted: int) -> bool:

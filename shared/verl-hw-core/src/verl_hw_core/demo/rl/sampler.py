@@ -20,12 +20,12 @@ class OrderedReplayBuffer(ReplayBuffer):  # type: ignore[misc] # verl's classes 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"poll_interval": _POLL_SECONDS, **kwargs})
 
-    def _materialize_batch(self, partition_id: str, *args: Any, **kwargs: Any) -> Any:
-        batch = super()._materialize_batch(partition_id, *args, **kwargs)
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
+        """Wait for a batch as verl does, and order it by prompt and answer."""
+        batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
         fields = transfer_queue.kv_batch_get(
             keys=batch.keys, partition_id=partition_id, select_fields=["prompts", "responses"]
         )
         prompts, responses = ([row.tolist() for row in fields[name].unbind()] for name in ("prompts", "responses"))
-        order = sorted(range(len(batch.keys)), key=lambda row: (prompts[row], responses[row]))
-        batch.reorder(order)
-        return batch
+        batch.reorder(sorted(range(len(batch.keys)), key=lambda row: (prompts[row], responses[row])))
+        return batch, metrics

@@ -19,6 +19,7 @@ from verl_hw_core.demo.rl.metrics import FEWEST_STEPS_TO_JUDGE, RlStep, Trend, a
 from verl_hw_core.demo.rl.settings import RlSettings
 from verl_hw_core.demo.table import (
     Row,
+    cards_of,
     describe_stack,
     is_on_device,
     is_simulated,
@@ -60,9 +61,11 @@ class RlVerdict:
 
     @property
     def on_device(self) -> bool:
-        """Whether every engine ran on the platform and device asked for, and allocated memory there."""
+        """Whether every engine ran on the platform asked for, each worker on a card of its own, with memory there."""
         allocated = bool(self.steps) and all(step.device_memory > 0 for step in self.steps)
-        return is_on_device(self.facts, self.spec, self.settings.engines) and allocated
+        # Simulated nodes are one machine: each has a first card, and it is the same one.
+        own_cards = cards_of(self.facts) == self.settings.processes
+        return is_on_device(self.facts, self.spec, self.settings.engines) and allocated and own_cards
 
     @property
     def complete(self) -> bool:
