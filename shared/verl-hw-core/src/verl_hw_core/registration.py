@@ -69,7 +69,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
     wrapt.register_post_import_hook(partial(_allow_large_weights, facts.key), _TRANSFER_MODULE)
-    if not facts.vllm_sleep:
+    if not facts.vllm_sleep and _ROLLOUT_CONFIG_MODULE not in sys.modules:  # as above
         wrapt.register_post_import_hook(partial(_refuse_sleep, facts.key), _ROLLOUT_CONFIG_MODULE)
     hooks.install()
     rollout_registry.register_when_imported()
