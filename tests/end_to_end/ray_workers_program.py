@@ -79,17 +79,21 @@ def refused(function: Any) -> dict[str, Any]:
     return {"error": None, "text": "", "seconds": time.monotonic() - begin}
 
 
-def after_restart(worker: Any) -> dict[str, Any]:
-    """Kill a worker that Ray starts again, and ask the new one."""
+def after_restart(worker: Any, killed: int) -> dict[str, Any]:
+    """Kill the process `killed` of a worker that Ray starts again, and ask the new one."""
     ray.kill(worker, no_restart=False)
     deadline = time.monotonic() + 120
     while True:
         try:
-            return ray.get(worker.look.remote(), timeout=120)
-        except ray.exceptions.RayActorError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+            witness = ray.get(worker.look.remote(), timeout=120)
+            if witness["pid"] != killed:  # ray.kill() returns at once: the old process may still answer
+                return witness
+            problem: Exception = TimeoutError(f"process {killed} still answers")
+        except ray.exceptions.RayActorError as error:
+            problem = error
+        if time.monotonic() > deadline:
+            raise problem
+        time.sleep(0.5)
 
 
 def one_node(options: dict[str, Any], folder: str) -> dict[str, Any]:
@@ -106,7 +110,7 @@ def one_node(options: dict[str, Any], folder: str) -> dict[str, Any]:
     groups = {"first": first, "second": second, "beside": beside, "without": without}
     found: dict[str, Any] = {name: workers.look() for name, workers in groups.items()}
     found["resource"] = get_platform().ray_resource_name()
-    found["restarted"] = after_restart(first.workers[1])
+    found["restarted"] = after_restart(first.workers[1], found["first"][1]["pid"])
     found["too_many"] = refused(RayResourcePool([3], use_gpu=True, max_colocate_count=1).get_placement_groups)
     manager = ResourcePoolManager(resource_pool_spec={"pool": [9]}, mapping={})
     found["manager"] = refused(manager.create_resource_pool)
