@@ -6,7 +6,7 @@
 Processes on this machine send a model of 300 bf16 tensors, one of them larger than a bucket, over gloo. Ways take turns
 from repetition to repetition, so that a machine that is busy for a while slows them alike:
 
-- raw: `broadcast` of the bytes, bucket by bucket, nothing else
+- raw: `broadcast` of the model's bytes from where they lie, bucket by bucket, nothing else
 - verl-hw: our checkpoint engine, packing, metadata and views of the tensors included
 - verl's algorithm: the steps of verl's NCCL engine (chunks packed by split_weight_chunks, pickled metadata over ZeroMQ
   PUB/SUB, one executor thread), here over the same gloo group, since its own transport needs CUDA
@@ -21,7 +21,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 TENSORS = 300
@@ -130,11 +130,14 @@ def _work(rank: int, pipe: Any, gib: float, bucket_size: int, repeats: int) -> N
         socket.setsockopt(zmq.SUBSCRIBE, b"")
     engine.init_process_group(**arguments)
     group: Any = vars(vars(engine)["_session"].broadcaster)["_backend"]  # the same group for all ways
-    model = list(_model(gib, bucket_size)) if rank == 0 else []
-    sizes = _bucket_sizes(gib, bucket_size)
+    shapes = _shapes(gib, bucket_size)
+    content = torch.empty(sum(shapes), dtype=torch.bfloat16)
+    if rank == 0:
+        content.fill_(0.5)  # elsewhere its pages are never touched
+    model = [(f"model.layers.{index}.weight", one) for index, one in enumerate(content.split(shapes))]
     buffers = [torch.empty(bucket_size, dtype=torch.uint8) for _ in range(2)]
     ways: dict[str, Callable[[], Any]] = {
-        "raw": lambda: _raw(group, buffers, sizes),
+        "raw": lambda: _raw(group, rank, content.view(torch.uint8), buffers),
         "verl-hw": lambda: asyncio.run(_ours(engine, rank, model)),
         "verl's algorithm": lambda: asyncio.run(_verls(group, rank, model, buffers, bucket_size, socket)),
     }
@@ -159,25 +162,12 @@ def _shapes(gib: float, bucket_size: int) -> list[int]:
     return [large] + [(elements - large) // (TENSORS - 1)] * (TENSORS - 1)
 
 
-def _model(gib: float, bucket_size: int) -> Iterator[tuple[str, Any]]:
-    import torch
-
-    for index, elements in enumerate(_shapes(gib, bucket_size)):
-        yield f"model.layers.{index}.weight", torch.full((elements,), index, dtype=torch.bfloat16)
-
-
-def _bucket_sizes(gib: float, bucket_size: int) -> list[int]:
-    """The same bytes in full buckets."""
-    total = 2 * sum(_shapes(gib, bucket_size))
-    return [bucket_size] * (total // bucket_size) + [total % bucket_size] * bool(total % bucket_size)
-
-
-def _raw(group: Any, buffers: list[Any], sizes: list[int]) -> None:
+def _raw(group: Any, rank: int, content: Any, buffers: list[Any]) -> None:
     import torch.distributed as dist
 
     options = dist.BroadcastOptions()
-    for number, size in enumerate(sizes):
-        group.broadcast([buffers[number % 2][:size]], options).wait()
+    for number, part in enumerate(content.split(buffers[0].numel())):
+        group.broadcast([part if rank == 0 else buffers[number % 2][: part.numel()]], options).wait()
 
 
 async def _ours(engine: Any, rank: int, model: list[tuple[str, Any]]) -> None:

@@ -131,7 +131,9 @@ class Crew:
         theirs.close()
         return Worker(ours, process, trainer)
 
-    def update(self, version: int = 0, faults: dict[str, Fault] | None = None) -> dict[str, dict[str, Any]]:
+    def update(
+        self, version: int = 0, faults: dict[str, Fault] | None = None, **sending: Any
+    ) -> dict[str, dict[str, Any]]:
         """One update as verl's manager makes it; answers by worker, as ``trainer 0`` or ``rollout 1``."""
         faults = faults or {}
         workers = {f"trainer {index}": one for index, one in enumerate(self.trainers)}
@@ -150,7 +152,8 @@ class Crew:
         if any("error" in answer for answer in joined.values()):
             return joined
         for name, one in workers.items():
-            one.call("send" if one.trainer else "receive", version=version, fault=faults.get(name))
+            options = sending if one.trainer else {}
+            one.call("send" if one.trainer else "receive", version=version, fault=faults.get(name), **options)
         answers = {name: one.answer() for name, one in workers.items()}
         for name, one in workers.items():
             if "error" not in answers[name] and not {"dead", "silent"} & set(answers[name]):
@@ -195,12 +198,13 @@ def _join(engine: Any, fault: Fault | None, **arguments: Any) -> dict[str, Any]:
     return {"group": arguments["group"], "default group": dist.is_initialized()}
 
 
-def _send(engine: Any, version: int, fault: Fault | None) -> dict[str, Any]:
+def _send(engine: Any, version: int, fault: Fault | None, *, overwritten: bool = False) -> dict[str, Any]:
+    """Send the model; ``overwritten``: from host memory that is used anew after each tensor."""
     yielded = 0
 
     def weights() -> Any:
         nonlocal yielded
-        for name, tensor in _on_device(model(version), fault):
+        for name, tensor in _overwritten(model(version)) if overwritten else _on_device(model(version)):
             _trip(fault, yielded, ("die", "stop", "raise"))
             if fault is not None and fault.kind == "reshape" and name == "large":
                 tensor = tensor[:-1]
@@ -213,7 +217,14 @@ def _send(engine: Any, version: int, fault: Fault | None) -> dict[str, Any]:
     return {"metrics": metrics, "yielded": yielded, "rank": engine.rank}
 
 
-def _on_device(tensors: list[tuple[str, torch.Tensor]], fault: Fault | None) -> Any:
+def _overwritten(tensors: list[tuple[str, torch.Tensor]]) -> Any:
+    for name, tensor in tensors:
+        scratch = tensor.detach().clone()
+        yield name, scratch
+        scratch.zero_()
+
+
+def _on_device(tensors: list[tuple[str, torch.Tensor]]) -> Any:
     from verl.plugin.platform import get_platform
 
     platform = get_platform()

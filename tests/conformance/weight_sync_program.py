@@ -15,7 +15,9 @@ import threading
 import time
 from pathlib import Path
 
-from weight_sync_crew import Crew, Fault
+from weight_sync_crew import BUCKET, Crew, Fault
+
+from verl_hw_core.weight_sync import packing
 
 
 def three_updates(backend: str) -> dict:
@@ -27,6 +29,15 @@ def three_updates(backend: str) -> dict:
 def relays(backend: str) -> dict:
     with Crew(backend, trainers=3, rollouts=1, multi_sender=True, checksum=True) as crew:
         return {"update": crew.update(1), "again": crew.update(2)}
+
+
+def in_place(backend: str) -> dict:
+    """Large tensors in host memory are not packed; this trainer overwrites each when asked for the next one."""
+    packing.IN_PLACE_BYTES = BUCKET // 2
+    with Crew(backend, trainers=2, rollouts=2, multi_sender=True, checksum=True) as crew:
+        answers = {"relay": crew.update(1, overwritten=True)}
+    with Crew(backend, trainers=1, rollouts=1) as crew:
+        return answers | {str(version): crew.update(version, overwritten=True) for version in range(2, 4)}
 
 
 def elastic(backend: str) -> dict:

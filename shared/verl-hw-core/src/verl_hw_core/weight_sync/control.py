@@ -218,6 +218,7 @@ class Spoke:
         self._channel = channel
         self._inbox: deque[dict[str, Any]] = deque()
         self._hearing = threading.Lock()  # the transfer thread hears too
+        self._failure: Failure | None = None
 
     @classmethod
     def join(cls, host: str, port: int, token: str, rank: int, terms: dict[str, Any], deadline: float) -> "Spoke":
@@ -256,10 +257,13 @@ class Spoke:
                 self._hearing.release()
 
     def _take_in(self, bucket: int | None) -> None:
+        if self._failure is not None:  # the other thread may have taken it in
+            raise FailureFoundError(self._failure)
         try:
             while (message := self._channel.receive()) is not None:
                 if "error" in message:
-                    raise FailureFoundError(Failure.from_message(message["error"]))
+                    self._failure = Failure.from_message(message["error"])
+                    raise FailureFoundError(self._failure)
                 self._inbox.append(message)
         except ChannelClosedError as error:
             if not self._inbox:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which bytes of which tensor lie where in a bucket, and how that is said on the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeGuard
@@ -152,8 +152,16 @@ class Planner:
         self._size = bucket_size
         self.current = Bucket(0, [])
 
-    def place(self, name: str, tensor: torch.Tensor) -> Iterator[Piece | None]:
-        """Yield the pieces of a tensor; None stands for "the bucket is full: call :meth:`begin_next` now"."""
+    def place(self, name: str, tensor: torch.Tensor, *, alone: bool = False) -> Iterator[Piece | None]:
+        """Yield the pieces of a tensor; None stands for "the bucket is full: call :meth:`begin_next` now".
+
+        Args:
+            name: Its name.
+            tensor: The tensor.
+            alone: Whether its pieces share no bucket with other tensors.
+        """
+        if alone and self.current.pieces:
+            yield None
         dtype = str(tensor.dtype).removeprefix("torch.")
         shape, nbytes = tuple(tensor.shape), tensor.numel() * tensor.dtype.itemsize
         longest = self._size - self._size % tensor.dtype.itemsize
@@ -170,7 +178,9 @@ class Planner:
             yield piece
             start += size
             if start >= nbytes:
-                return
+                break
+        if alone:
+            yield None
 
     def begin_next(self) -> None:
         """Begin the next bucket."""
@@ -181,12 +191,12 @@ class Rebuilder:
     """Turns the pieces back into tensors, in order.
 
     Args:
-        device: Where a tensor larger than a bucket is put together.
+        memory: Gives uint8 memory of so many bytes, in which a tensor larger than a bucket is put together.
         known: Shapes of an earlier update: the same name must come with the same shape.
     """
 
-    def __init__(self, device: torch.device, known: dict[str, tuple[int, ...]]) -> None:
-        self._device = device
+    def __init__(self, memory: Callable[[int], torch.Tensor], known: dict[str, tuple[int, ...]]) -> None:
+        self._memory = memory
         self._known = known
         self._open: tuple[Piece, torch.Tensor] | None = None
         self._done = 0
@@ -221,20 +231,19 @@ class Rebuilder:
             self.shapes[piece.name] = piece.shape
             return content.view(piece.torch_dtype).view(piece.shape)
         if self._open is None:
-            whole = torch.empty(piece.shape, dtype=piece.torch_dtype, device=self._device)
-            self._open, self._done = (piece, whole), 0
+            self._open, self._done = (piece, self._memory(piece.nbytes)), 0
         first, whole = self._open
         if (piece.name, piece.dtype, piece.shape, piece.start) != (first.name, first.dtype, first.shape, self._done):
             raise MalformedBucketError(
                 f"{first.name} was cut off after {self._done} of {first.nbytes} bytes", first.name
             )
-        whole.view(-1).view(torch.uint8)[piece.start : piece.start + piece.size] = content
+        whole[piece.start : piece.start + piece.size].copy_(content)  # unlike an assignment, it lets other threads run
         self._done += piece.size
         if self._done < piece.nbytes:
             return None
         self._open = None
         self.shapes[piece.name] = piece.shape
-        return whole
+        return whole.view(piece.torch_dtype).view(piece.shape)
 
     def finish(self) -> None:
         """Check that no tensor is left open.

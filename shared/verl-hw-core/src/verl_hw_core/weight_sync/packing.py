@@ -8,6 +8,9 @@ import torch
 
 from verl_hw_core.weight_sync.layout import Piece
 
+IN_PLACE_BYTES = 1 << 24
+"""Below this many bytes a bucket of its own costs more than the copy."""
+
 
 class UnsendableTensorError(Exception):
     """A tensor has no plain bytes to send."""
@@ -28,6 +31,19 @@ def check(tensor: torch.Tensor) -> None:
     else:
         return
     raise UnsendableTensorError(f"only dense, complete tensors can be sent, this is {kind}")
+
+
+def is_sent_in_place(tensor: torch.Tensor, device: torch.device) -> bool:
+    """Whether a tensor is broadcast from where it lies, without a copy into a bucket.
+
+    In host memory only, where that copy costs a good part of the transfer's time; on a device it costs little.
+
+    Args:
+        tensor: The tensor.
+        device: Where buckets live.
+    """
+    enough = tensor.numel() * tensor.dtype.itemsize >= IN_PLACE_BYTES
+    return enough and device.type == tensor.device.type == "cpu" and tensor.is_contiguous()
 
 
 def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:

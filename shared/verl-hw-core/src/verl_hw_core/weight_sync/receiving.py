@@ -28,7 +28,7 @@ class Receiver:
     def __init__(self, session: Session, step: int | None, known: dict[str, tuple[int, ...]]) -> None:
         self._session = session
         self._step = step
-        self._rebuilder = Rebuilder(session.place.device, known)
+        self._rebuilder = Rebuilder(session.whole, known)
         self._buffers = session.buckets(2)
         self._tensors = 0
         self._end: dict[str, Any] = {}

@@ -67,6 +67,7 @@ class Session:
         self.contents: dict[int, str | None] = {}
         """Tensors of the buckets announced so far in this update, for messages."""
         self._buckets: list[torch.Tensor] = []
+        self._whole: torch.Tensor | None = None
 
     def buckets(self, count: int) -> list[torch.Tensor]:
         """Return this process's buckets; they are kept until :meth:`release`."""
@@ -74,9 +75,22 @@ class Session:
             self._buckets.append(self.place.bucket(self.settings.bucket_size))
         return self._buckets[:count]
 
+    def whole(self, nbytes: int) -> torch.Tensor:
+        """Return memory in which to put a tensor together that is larger than a bucket: uint8 of shape ``[nbytes]``.
+
+        In host memory it is kept like the buckets: touching new pages takes as long as the transfer. A device's
+        allocator keeps what was freed, so there it is new each time.
+        """
+        if self.place.device.type != "cpu":
+            return self.place.bucket(nbytes)
+        if self._whole is None or self._whole.numel() < nbytes:
+            self._whole = self.place.bucket(nbytes)
+        return self._whole[:nbytes]
+
     def release(self) -> None:
         """Give the buckets' memory back."""
         self._buckets = []
+        self._whole = None
         self.place.release()
 
     @property
