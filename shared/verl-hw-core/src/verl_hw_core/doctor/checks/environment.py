@@ -155,7 +155,7 @@ def conflicting(facts: Facts) -> Finding:
     return ok("none")
 
 
-@check("environment.noset", why="Ray then leaves every worker with all devices, and all ranks can land on the first")
+@check("environment.noset", why='"0" can mean yes; a worker without our wheel then has all devices and takes the first')
 def noset(facts: Facts) -> Finding:
     """RAY_EXPERIMENTAL_NOSET_ variables say what they seem to say."""
     there = {name: facts.environ[name] for name in facts.environ if name.startswith("RAY_EXPERIMENTAL_NOSET_")}
@@ -166,14 +166,8 @@ def noset(facts: Facts) -> Finding:
             expected="unset, where Ray is to set the mask",
             mend=f"unset {' '.join(false)}",
         )
-    spec = facts.vendor
-    own = [name for name in there if spec is not None and name in spec.ray_noset_envvars]
-    if own and spec is not None:
-        return warn(
-            f"{own[0]} is set: Ray does not restrict {spec.visible_devices_envvar} for its workers",
-            expected="unset, unless another tool assigns the devices",
-            mend=f"unset {' '.join(own)}",
-        )
+    if facts.vendor is not None and set(there) & set(facts.vendor.ray_noset_envvars):
+        return ok(f"{', '.join(sorted(there))}: workers see all devices, and ours choose theirs by ordinal")
     return ok(", ".join(sorted(there)) or "none is set")
 
 
