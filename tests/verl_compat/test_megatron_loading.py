@@ -140,10 +140,32 @@ for vanilla in (True, False):
 answer(found=found)
 """
     mbridge, megatron_bridge = forks.run(hide + script)["found"]
-    assert mbridge.startswith("MegatronBridgeError: megatron-core is installed, and mbridge")
+    assert mbridge.startswith("MegatronBridgeError: megatron-core is installed, and what converts")
+    assert "mbridge, chosen by vanilla_mbridge=True, fails" in mbridge
     assert "pip install --no-deps mbridge" in mbridge
-    assert megatron_bridge.startswith("MegatronBridgeError: megatron-core is installed, and Megatron-Bridge")
+    assert "Megatron-Bridge, chosen by vanilla_mbridge=False (verl's default), fails" in megatron_bridge
+    assert "megatron.bridge" in megatron_bridge
     assert "vanilla_mbridge=True" in megatron_bridge
+
+
+def test_a_megatron_bridge_that_asks_for_transformer_engine(forks, tmp_path):
+    """What megatron-bridge 0.3.1 does: it is installed, and its import needs TransformerEngine."""
+    package = tmp_path / "megatron" / "bridge"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("import transformer_engine.pytorch as te\n")
+    script = """
+import megatron.core
+from verl_hw_core.megatron import bridges
+try:
+    bridges.require_bridge(False)
+except Exception as error:
+    answer(found=f"{type(error).__name__}: {error}", cause=type(error.__cause__).__name__)
+"""
+    answer = forks.run(script, first=[tmp_path])
+    assert answer["cause"] == "ModuleNotFoundError"
+    assert answer["found"].startswith("MegatronBridgeError: ")
+    assert "No module named 'transformer_engine'" in answer["found"]
+    assert answer["found"].endswith("to use mbridge, which needs no TransformerEngine")
 
 
 def test_a_broken_vendor_import(forks, migration):

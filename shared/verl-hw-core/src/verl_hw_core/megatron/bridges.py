@@ -36,14 +36,14 @@ def require_bridge(vanilla: bool) -> None:
         MegatronBridgeError: It is not installed, or does not import.
     """
     if vanilla:
-        _import("mbridge", "mbridge", "pip install --no-deps mbridge einops")
+        _import("mbridge", "mbridge, chosen by vanilla_mbridge=True", "pip install --no-deps mbridge einops")
         _load_value_heads()
         _map_weights_by_instance()
         _drop_unknown_settings()
     else:
         _import(
             "megatron.bridge",
-            "Megatron-Bridge",
+            "Megatron-Bridge, chosen by vanilla_mbridge=False (verl's default)",
             "set actor_rollout_ref.actor.megatron.vanilla_mbridge=True (engine.vanilla_mbridge=True for SFT) to use "
             "mbridge, which needs no TransformerEngine",
         )
@@ -55,8 +55,8 @@ def _import(module: str, what: str, remedy: str) -> None:
     except Exception as error:
         # Also a bridge that is there and broken: what the user has to do is the same, and the cause says which it is.
         raise MegatronBridgeError(
-            f"megatron-core is installed, and {what}, which converts Hugging Face models to it, cannot be used: "
-            f"{describe(error)}. Next: {remedy}"
+            f"megatron-core is installed, and what converts Hugging Face models to it cannot be used: {what}, fails "
+            f"while it is imported: {describe(error)}. Next: {remedy}"
         ) from error
 
 
