@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """verl itself: installed, importable, on the expected platform, with engines."""
 
+from collections.abc import Callable
 from typing import Any
 
 from verl_hw_core.detection.modules import look_up
@@ -9,6 +10,7 @@ from verl_hw_core.doctor.facts import Facts
 from verl_hw_core.doctor.mends import mend_of_import
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.registry import FULL, check
+from verl_hw_core.doctor.stages import Stage
 from verl_hw_core.doctor.versions import installed_version
 from verl_hw_core.upstream import LEDGER
 from verl_hw_core.upstream.installed_state import state
@@ -44,13 +46,7 @@ def importing(facts: Facts) -> Finding:
         return ok(f"verl {stage.data['version']} ({stage.data['file']}), {stage.seconds:.1f} s")
     inner = facts.verl.died_in
     where = f" in {inner.name}" if inner is not None and inner.name != "verl" else ""
-    report = crash if stage.died else fail
-    return report(
-        f"import verl{where}: {stage.error}",
-        expected="an import without an error",
-        mend=mend_of_import(stage.error) or _BY_HAND,
-        details=stage.trace,
-    )
+    return _unwell(stage, f"import verl{where}")
 
 
 @check(
@@ -64,13 +60,8 @@ def platform(facts: Facts) -> Finding:
     if stage is None:
         return _skipped(facts)
     if not stage.went_well:
-        report = crash if stage.died else fail
-        return report(
-            f"get_platform(): {stage.error}",
-            expected="a platform",
-            mend="unset VERL_PLATFORM   # if it is set; else: verl-hw detect",
-            details=stage.trace,
-        )
+        mend = "unset VERL_PLATFORM   # if it is set; else: verl-hw detect"
+        return _unwell(stage, "get_platform()", expected="a platform", mend=mend)
     data = stage.data
     text = (
         f"{data['vendor']} (torch.{data['device']}, {data['ccl']}, Ray resource {data['resource']}), "
@@ -95,13 +86,7 @@ def engines(facts: Facts) -> Finding:
     if stage is None:
         return _skipped(facts)
     if not stage.went_well:
-        report = crash if stage.died else fail
-        return report(
-            f"import verl.workers.engine: {stage.error}",
-            expected="an import without an error",
-            mend=mend_of_import(stage.error) or _BY_HAND,
-            details=stage.trace,
-        )
+        return _unwell(stage, "import verl.workers.engine")
     rows: list[dict[str, Any]] = stage.data["rows"]
     table = "\n".join([*map(_row, rows), *(f"verl: {text}" for text in stage.data["not_imported"])])
     there = [f"{row['model_type']} x {row['backend']}" for row in rows if row["engine"]]
@@ -135,12 +120,7 @@ def transfer(facts: Facts) -> Finding:
     if stage is None:
         return _skipped(facts)
     if not stage.went_well:
-        return warn(
-            f"import verl.checkpoint_engine: {stage.error}",
-            expected="an import without an error",
-            mend=mend_of_import(stage.error) or _BY_HAND,
-            details=stage.trace,
-        )
+        return _unwell(stage, "import verl.checkpoint_engine", report=warn)
     errors: dict[str, str] = stage.data["import_errors"]
     missing = "; ".join(f"{name}: {error}" for name, error in errors.items())
     return ok(
@@ -172,6 +152,20 @@ def ledger(facts: Facts) -> Finding:
 def _row(row: dict[str, Any]) -> str:
     found = f"{row['engine']} ({row['distribution']})" if row["engine"] else f"none: {row['why_not']}"
     return f"{row['model_type']} x {row['backend']}: {found}"
+
+
+def _unwell(
+    stage: Stage,
+    action: str,
+    *,
+    expected: str = "an import without an error",
+    mend: str | None = None,
+    report: Callable[..., Finding] | None = None,
+) -> Finding:
+    """What to say of a stage that raised or died; ``report`` where that is no failure of the machine."""
+    report = report or (crash if stage.died else fail)
+    said = f"{action}: {stage.error}"
+    return report(said, expected=expected, mend=mend or mend_of_import(stage.error) or _BY_HAND, details=stage.trace)
 
 
 def _skipped(facts: Facts) -> Finding:
