@@ -86,7 +86,10 @@ quoted() {
 }
 
 settings="$("$PYTHON" -m verl_hw_core.acceptance.baseline --vendor "$VENDOR")" || exit 2
-environment=("VERL_FILE_LOGGER_PATH=$OUTPUT_DIR/metrics.jsonl")
+# Where the user has not told verl's file logger where to write.
+environment=()
+[[ -n "${VERL_FILE_LOGGER_PATH:-}${VERL_FILE_LOGGER_ROOT:-}" ]] ||
+    environment+=("VERL_FILE_LOGGER_PATH=$OUTPUT_DIR/metrics.jsonl")
 vendor_options=()
 while IFS=$'\t' read -r kind setting; do
     case "$kind" in

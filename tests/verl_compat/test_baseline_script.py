@@ -142,6 +142,17 @@ def test_what_the_user_says_wins(place):
     assert (config["trainer"]["total_epochs"], config["trainer"]["extra"]) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    "exported", [{"VERL_FILE_LOGGER_PATH": "/my/metrics.jsonl"}, {"VERL_FILE_LOGGER_ROOT": "/my"}, {}]
+)
+def test_metrics_are_written_where_the_user_says_or_beside_the_log(exported, place):
+    done, called = baseline(place, **exported)
+    assert done.returncode == 0, done.stderr
+    _, variables = called()
+    told = {name: value for name, value in variables.items() if name.startswith("VERL_FILE_LOGGER_")}
+    assert told == (exported or {"VERL_FILE_LOGGER_PATH": f"{place['OUTPUT_DIR']}/metrics.jsonl"})
+
+
 @pytest.mark.parametrize("status", [1, 3, 137])
 def test_a_training_that_fails_makes_the_script_fail_though_it_pipes(status, place):
     done, _ = baseline(place, status=status)

@@ -3,6 +3,7 @@
 """``verl-hw accept`` as a user types it: exit codes, JSON, plots, the page, thresholds, missing packages."""
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import run_logs
 from grpo_toy import records
 from typer.testing import CliRunner
 
+from verl_hw_core.acceptance.metrics import GRAD_NORM
 from verl_hw_core.cli.app import app
 
 STEPS = 40
@@ -149,6 +151,29 @@ def test_the_plots_are_a_png_file_or_in_a_folder(logs, tmp_path):
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG")
         assert int.from_bytes(content[16:20], "big") > 1000
+
+
+def test_a_value_that_is_no_number_after_the_steps_judged_is_noted_and_marked(logs, tmp_path):
+    from verl_hw_core.acceptance import plots
+    from verl_hw_core.acceptance.judge import judge
+    from verl_hw_core.acceptance.readers import read_run
+    from verl_hw_core.acceptance.thresholds import Thresholds
+
+    lost = {60: float("nan"), 61: float("nan"), 70: float("inf")}
+    logged = [(step, {**all_, GRAD_NORM: lost.get(step, all_[GRAD_NORM])}) for step, all_ in records("good", 1)]
+    run = run_logs.console(logged, tmp_path / "run.log")
+    done = accept(run, "--steps", STEPS, "--json", "--png", tmp_path)
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)["notes"][-1]
+    assert f"{GRAD_NORM} is no finite number at steps 60, 61, 70, after the steps judged" in said
+
+    figure = plots._figure(judge(read_run(run), [], Thresholds().changed({"steps": STEPS})))
+    axes = next(one for one in figure.axes if "gradient norm" in one.get_title("left"))
+    raw, smooth, *marks = sorted(axes.lines, key=lambda line: -len(line.get_xdata()))
+    assert [mark.get_xdata()[0] for mark in marks] == [60, 61, 70]
+    assert len(smooth.get_ydata()) == 97
+    assert all(map(math.isfinite, smooth.get_ydata()))
+    assert raw.get_xdata()[-1] == 100
 
 
 @pytest.mark.parametrize("option", ["--html", "--png"])

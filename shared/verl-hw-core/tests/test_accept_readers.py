@@ -201,6 +201,13 @@ def test_missing_steps_are_named(logged, tmp_path):
         column(run, REWARD)
 
 
+@pytest.mark.parametrize("kind", ["console", "file", "tensorboard", "csv"])
+def test_a_number_that_is_no_step_is_said_to_be_none(kind, logged, tmp_path):
+    stamped = [*logged[:-1], (10**13, logged[-1][1])]
+    with pytest.raises(DamagedLogError, match=r"at most 1000000, found 10000000000000\. .*export by step"):
+        read_run(write(kind, stamped, tmp_path))
+
+
 def test_a_log_without_a_reward_says_what_it_has(logged, tmp_path):
     poor = [(step, {"train/loss": 1.0}) for step, _ in logged]
     for kind in ("console", "file", "tensorboard"):

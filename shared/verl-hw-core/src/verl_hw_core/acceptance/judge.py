@@ -12,7 +12,7 @@ from verl_hw_core.acceptance.completion import Plan, completion, failed_early
 from verl_hw_core.acceptance.criterion import Criterion, Status
 from verl_hw_core.acceptance.metrics import JUDGED
 from verl_hw_core.acceptance.reward import reward_criteria
-from verl_hw_core.acceptance.run import Run
+from verl_hw_core.acceptance.run import Run, steps_text
 from verl_hw_core.acceptance.soundness import soundness
 from verl_hw_core.acceptance.thresholds import Thresholds, reasons
 from verl_hw_core.errors import NotJudgedError
@@ -136,6 +136,15 @@ def _notes(run: Run, references: Sequence[Run], limits: Thresholds) -> list[str]
         notes.append("The reference is the same run: comparing it with itself says nothing.")
     if run.ending.error and not failed_early(run):
         notes.append(f"The log holds an error, though training went on to its end: {run.ending.error[:160]}")
+    for one in (run, *references):
+        # Within the steps judged they are an error.
+        broken = {metric: one.broken(metric) for metric in JUDGED if one.has(metric)}
+        notes += [
+            f"{one.source}: {metric} is no finite number at {steps_text(steps)}, after the steps judged. Look at the "
+            "losses there."
+            for metric, steps in broken.items()
+            if steps
+        ]
     return notes
 
 

@@ -3,6 +3,7 @@
 """Overlay plots of a run and its references: the reward large, below it what the reward can hide."""
 
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -122,8 +123,15 @@ def _draw(axes: Any, verdict: Verdict, metric: str) -> None:
 
 def _curve(axes: Any, run: Run, metric: str, verdict: Verdict, style: tuple[str, float]) -> None:
     colour, width = style
-    column = run.columns[metric]
-    steps, values = list(column), list(column.values())
+    broken = set(run.broken(metric))
+    # One NaN would take all later steps out of a moving average: smoothed without it, and marked.
+    drawn = {step: value for step, value in run.columns[metric].items() if step not in broken}
+    for number, step in enumerate(sorted(broken)):
+        label = f"{_name(run, verdict)}: no finite number" if number == 0 else None
+        axes.axvline(step, color=_BAD, linewidth=0.9, linestyle=(0, (1, 2)), label=label)
+    if not drawn:
+        return
+    steps, values = list(drawn), list(drawn.values())
     axes.plot(steps, values, color=colour, linewidth=0.7, alpha=0.35)
     axes.plot(
         steps, smoothed(values, verdict.limits.smoothing), color=colour, linewidth=width, label=_name(run, verdict)
@@ -153,7 +161,8 @@ def _name(run: Run, verdict: Verdict) -> str:
 
 
 def _spread(verdict: Verdict, metric: str) -> float:
-    values = [value for run in _drawn(verdict, metric) for value in run.columns[metric].values() if value > 0]
+    logged = [value for run in _drawn(verdict, metric) for value in run.columns[metric].values()]
+    values = [value for value in logged if 0 < value < math.inf]
     return max(values) / min(values) if values else 1.0
 
 

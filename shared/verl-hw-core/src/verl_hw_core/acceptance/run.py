@@ -12,6 +12,9 @@ from verl_hw_core.errors import DamagedLogError, DuplicateStepsError, MissingMet
 LEAST_STEPS = 10
 """Fewer are never judged: no statistic says anything on them."""
 
+MOST_STEPS = 1_000_000
+"""A larger step number is none: RL steps take seconds at least, so this many take months."""
+
 _MOST_STEPS_NAMED = 6
 
 
@@ -54,6 +57,10 @@ class Run:
     def last_step(self) -> int:
         """The last step with a reward."""
         return max(self.columns[REWARD])
+
+    def broken(self, metric: str) -> list[int]:
+        """Return the steps at which a metric that the log holds is NaN or infinite."""
+        return [step for step, value in self.columns[metric].items() if not math.isfinite(value)]
 
     def has(self, metric: str) -> bool:
         """Whether the log holds this metric at all."""
@@ -120,7 +127,13 @@ class RunBuilder:
 
         Raises:
             DuplicateStepsError: The step was there before, and the log was not said to be of a resumed run.
+            DamagedLogError: The number cannot be that of a step.
         """
+        if step > MOST_STEPS:
+            raise DamagedLogError(
+                f"{self.source}: wanted the number of a training step, at most {MOST_STEPS}, found {step}. The log is "
+                "damaged, or times or tokens stand where the step belongs: give a complete log, or export by step"
+            )
         for metric, value in values.items():
             # Validation is logged before the first step and again after a resume; nothing here judges it.
             if not metric.startswith("val-"):
