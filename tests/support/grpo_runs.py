@@ -4,8 +4,10 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 from platformkit import clean_environment
@@ -35,8 +37,25 @@ class Run:
     losses: dict[str, dict[str, torch.Tensor]]
 
 
-def run(vendor: str, folder: Path, settings: RlSettings, seconds: float) -> Run:
-    """Train; ``vendor`` is a vendor's key or :data:`REFERENCE`."""
+def run(
+    vendor: str,
+    folder: Path,
+    settings: RlSettings,
+    seconds: float,
+    *,
+    options: Mapping[str, str] = MappingProxyType({}),
+    modules: Sequence[str] = (),
+) -> Run:
+    """Train.
+
+    Args:
+        vendor: A vendor's key or :data:`REFERENCE`.
+        folder: Where to write.
+        settings: Size and kind of the run.
+        seconds: Longest time without progress.
+        options: verl's options to set beside the demo's, or instead of them.
+        modules: What verl is to import in each process.
+    """
     root = folder / vendor
     workspace = Workspace(root)
     workspace.training.root.mkdir(parents=True)
@@ -44,8 +63,10 @@ def run(vendor: str, folder: Path, settings: RlSettings, seconds: float) -> Run:
     write_tokenizer(workspace.model)
     write_model(workspace.model, settings.seed)
     write_data(workspace.data, settings)
+    demos = overrides(settings, workspace, workspace.training)
     chosen = [
-        *overrides(settings, workspace, workspace.training),
+        *(one for one in demos if one.partition("=")[0] not in options),
+        *(f"{name}={value}" for name, value in options.items()),
         "trainer.rollout_data_dir=answers",
         # One batch holds the answers of a step, so that both runs multiply matrices of the same shapes.
         "+actor_rollout_ref.rollout.engine_kwargs.hf_bringup.batch_window_seconds=0.5",
@@ -55,7 +76,7 @@ def run(vendor: str, folder: Path, settings: RlSettings, seconds: float) -> Run:
         settings,
         workspace,
         chosen,
-        environment=_environment(vendor, settings, root),
+        environment=_environment(vendor, settings, root, modules),
         watch=lambda: log.exists() and log.stat().st_size,
         stall_seconds=seconds,
     )
@@ -63,8 +84,8 @@ def run(vendor: str, folder: Path, settings: RlSettings, seconds: float) -> Run:
     return _read(root, workspace)
 
 
-def _environment(vendor: str, settings: RlSettings, root: Path) -> dict[str, str]:
-    modules = ["grpo_recorder"]
+def _environment(vendor: str, settings: RlSettings, root: Path, more: Sequence[str]) -> dict[str, str]:
+    modules = ["grpo_recorder", *more]
     if vendor == REFERENCE:
         modules.insert(0, REFERENCE)
         device = {"VERL_PLATFORM": REFERENCE}

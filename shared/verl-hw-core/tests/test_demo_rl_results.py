@@ -38,7 +38,7 @@ FACT = {
 
 
 def step(number: int, reward: float, **changes: float) -> RlStep:
-    values = {"lowest": 0.0, "highest": 1.0, "grad_norm": 0.5, "kl": 0.1, "rollout_gap": 1e-7}
+    values = {"lowest": 0.0, "highest": 1.0, "grad_norm": 0.5, "kl": 0.1, "rollout_gap": 1e-7, "rollout_kl": 1e-12}
     values |= {"device_memory": 0.01, "seconds": 2.0, **changes}
     return RlStep(number=number, reward=reward, **values)
 
@@ -116,6 +116,9 @@ def flat(value: float) -> list[RlStep]:
         ({"steps": RISING[:-1]}, "all steps"),
         ({"steps": [step(n, n / 20, rollout_gap=0.01) for n in range(1, 21)]}, "rollout agrees"),
         ({"steps": [step(n, n / 20, rollout_gap=math.nan) for n in range(1, 21)]}, "rollout agrees"),
+        # Weights of the step before: hardly a difference in a probability where every token has a small one.
+        ({"steps": [step(n, n / 20, rollout_kl=0.1) for n in range(1, 21)]}, "rollout agrees"),
+        ({"steps": [step(n, n / 20, rollout_kl=math.nan) for n in range(1, 21)]}, "rollout agrees"),
         ({"steps": [step(n, n / 20, device_memory=0.0) for n in range(1, 21)]}, "on the device"),
         # Two workers on one card, though each calls it its device 0.
         ({"facts": [FACT] * 4}, "on the device"),
@@ -130,6 +133,17 @@ def test_a_run_that_lacks_something_fails_in_the_row_that_says_so(changes: dict[
     assert not result.passed
     line = next(line for line in shown(result).splitlines() if row in line)
     assert "NO" in line
+
+
+@pytest.mark.parametrize(("strategy", "agrees"), [("fsdp2", False), ("megatron", True)])
+def test_megatrons_bfloat16_is_given_more_room(strategy: str, agrees: bool) -> None:
+    settings = RlSettings(algorithm="grpo", steps=20, nodes=1, processes=2, seed=0, strategy=strategy)
+    result = verdict(
+        settings=settings, steps=[step(n, n / 20, rollout_gap=0.012, rollout_kl=3e-5) for n in range(1, 21)]
+    )
+    assert result.rollout_agrees is agrees
+    assert ("1.2e-02 in bfloat16: the weights" in shown(result)) is agrees
+    assert not verdict(settings=settings, steps=[step(n, n / 20, rollout_gap=0.2) for n in range(1, 21)]).rollout_agrees
 
 
 def test_two_steps_are_too_few_for_a_trend_but_not_a_failure() -> None:

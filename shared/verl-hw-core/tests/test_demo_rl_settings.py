@@ -45,6 +45,21 @@ def test_ppo_has_a_critic_of_the_same_kind() -> None:
     assert (settings().engines, settings(algorithm="ppo").engines) == (4, 6)
 
 
+@pytest.mark.parametrize(("processes", "tensor_parallel"), [(1, "1"), (2, "2"), (3, "1"), (4, "2")])
+def test_megatron_replaces_fsdp_in_actor_reference_and_critic(processes: int, tensor_parallel: str) -> None:
+    given = options(algorithm="ppo", strategy="megatron", processes=processes)
+    assert given["model_engine"] == "megatron"
+    assert not [name for name in given if "fsdp" in name]
+    for engine in ("actor_rollout_ref.actor", "critic"):
+        assert given[f"{engine}.strategy"] == "megatron"
+        assert given[f"{engine}.megatron.tensor_model_parallel_size"] == tensor_parallel
+        for part in ("vanilla_mbridge", "param_offload", "optimizer_offload"):
+            assert given[f"{engine}.megatron.{part}"] == "True"
+    # verl's Megatron engine has no float32, and the rollout is to round as it does.
+    assert given["actor_rollout_ref.rollout.dtype"] == "bfloat16"
+    assert options()["actor_rollout_ref.rollout.dtype"] == "float32"
+
+
 def test_no_path_is_absolute_so_that_no_folder_breaks_hydras_grammar() -> None:
     assert not [value for value in options(algorithm="ppo").values() if "odd" in value or value.startswith("/")]
 

@@ -2,25 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """``verl-hw demo``: train a tiny model with verl's own trainers on a vendor's simulated or real device."""
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from verl_hw_core.cli import demo_rl
+from verl_hw_core.cli.demo_strategy import Engine, Strategy
 from verl_hw_core.cli.demo_vendor import demo_vendor, require_hardware
 from verl_hw_core.cli.outcome import FAILED, reported
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
-
-
-class Strategy(str, Enum):
-    """verl's training engines that the demo can use."""
-
-    FSDP = "fsdp"
-    FSDP2 = "fsdp2"
-    MEGATRON = "megatron"
 
 
 Vendor = Annotated[
@@ -30,7 +22,6 @@ Steps = Annotated[
     int, typer.Option(min=4, max=300, metavar="N", help="Training steps; the checkpoint is in the middle.")
 ]
 Processes = Annotated[int, typer.Option(min=1, max=8, metavar="N", help="Training processes, one device each.")]
-Engine = Annotated[Strategy, typer.Option(help="verl's training engine.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of data, weights and order.")]
 Output = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Output folder.", show_default="a fresh ./outputs/demo-<vendor>")

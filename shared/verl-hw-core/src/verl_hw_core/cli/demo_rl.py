@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from verl_hw_core.cli.demo_strategy import Engine, Strategy
 from verl_hw_core.cli.demo_vendor import demo_vendor, require_hardware
 from verl_hw_core.cli.outcome import FAILED, reported
 
@@ -36,6 +37,7 @@ def grpo(
     steps: Steps = 20,
     nodes: Nodes = 1,
     nproc: Processes = None,
+    strategy: Engine = Strategy.FSDP2,
     seed: Seed = 0,
     output: Output = None,
     keep: Keep = False,
@@ -46,7 +48,7 @@ def grpo(
     Training and generation are on the device, which is simulated on the CPU unless --real is given. Ends with a
     picture of the reward. Nothing is downloaded.
     """
-    _run("grpo", vendor, steps, nodes, nproc, seed, output, keep, real)
+    _run("grpo", vendor, steps, nodes, nproc, strategy, seed, output, keep, real)
 
 
 def ppo(
@@ -54,13 +56,14 @@ def ppo(
     steps: Steps = 20,
     nodes: Nodes = 1,
     nproc: Processes = None,
+    strategy: Engine = Strategy.FSDP2,
     seed: Seed = 0,
     output: Output = None,
     keep: Keep = False,
     real: Real = False,
 ) -> None:
     """Run verl's PPO with a critic on Ray: as ``verl-hw demo grpo``, with a value model beside the policy."""
-    _run("ppo", vendor, steps, nodes, nproc, seed, output, keep, real)
+    _run("ppo", vendor, steps, nodes, nproc, strategy, seed, output, keep, real)
 
 
 def _run(
@@ -69,6 +72,7 @@ def _run(
     steps: int,
     nodes: int,
     nproc: int | None,
+    strategy: Strategy,
     seed: int,
     output: Path | None,
     keep: bool,
@@ -88,7 +92,9 @@ def _run(
         if real:
             require_hardware(spec)
         processes = nproc or max(1, 2 // nodes)
-        settings = RlSettings(algorithm=algorithm, steps=steps, nodes=nodes, processes=processes, seed=seed)
+        settings = RlSettings(
+            algorithm=algorithm, steps=steps, nodes=nodes, processes=processes, seed=seed, strategy=strategy.value
+        )
         wish = RlDemo(spec=spec, settings=settings, output=output, real=real, keep=keep)
         passed = run_rl_demo(wish, Console()).passed
     if not passed:

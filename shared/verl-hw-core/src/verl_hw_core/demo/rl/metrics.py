@@ -27,6 +27,7 @@ class RlStep:
         grad_norm: Norm of the actor's gradients before clipping.
         kl: KL divergence from the reference policy, as the actor's loss estimates it.
         rollout_gap: Largest difference of a token's probability between rollout and trainer.
+        rollout_kl: KL divergence of the trainer's policy from the rollout's, as verl estimates it.
         device_memory: Most memory allocated on a device, in GiB.
         seconds: Time of the step.
     """
@@ -38,6 +39,7 @@ class RlStep:
     grad_norm: float
     kl: float
     rollout_gap: float
+    rollout_kl: float
     device_memory: float
     seconds: float
 
@@ -104,6 +106,7 @@ def _step(number: int, values: Mapping[str, object]) -> RlStep:
         grad_norm=value("actor/grad_norm"),
         kl=value("actor/kl_loss"),
         rollout_gap=value("training/rollout_probs_diff_max"),
+        rollout_kl=value("rollout_corr/k3_kl"),
         device_memory=value("actor/perf/max_memory_allocated_gb"),
         seconds=value("timing_s/step"),
     )

@@ -6,17 +6,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from verl_hw_core.demo.rl import task
+from verl_hw_core.demo.rl import engine_options, task
 from verl_hw_core.demo.workspace import RunFolder, Workspace
 from verl_hw_core.rollout import NAME as ROLLOUT
 
 PROMPTS_PER_STEP = 16
 ANSWERS_PER_PROMPT = 8
-LEARNING_RATE = 5e-3
-CRITIC_LEARNING_RATE = 1e-3
-KL_COEFFICIENT = 0.001
-# Tokens of a micro batch: a step of two processes has two to three of them each.
-_MICRO_BATCH_TOKENS = 1024
 _HELD_OUT = 16
 _TRAINER = "verl.trainer.main_ppo"
 # verl reserves three processors for each worker; the rest is for its other actors. None is occupied by that.
@@ -34,6 +29,7 @@ class RlSettings:
         nodes: Nodes of the Ray cluster; more than one are simulated on this machine.
         processes: Training processes of a node, one device each.
         seed: Decides data, weights, order and answers.
+        strategy: verl's name of the training engine, ``"fsdp"``, ``"fsdp2"`` or ``"megatron"``.
     """
 
     algorithm: str
@@ -41,6 +37,12 @@ class RlSettings:
     nodes: int
     processes: int
     seed: int
+    strategy: str = "fsdp2"
+
+    @property
+    def dtype(self) -> str:
+        """Of all computation: verl gives its Megatron engine no float32."""
+        return "bfloat16" if self.strategy == engine_options.MEGATRON else "float32"
 
     @property
     def workers(self) -> int:
@@ -107,11 +109,15 @@ def overrides(settings: RlSettings, workspace: Workspace, run: RunFolder) -> lis
         f"data.max_response_length={task.ANSWER_LENGTH}",
         "data.dataloader_num_workers=0",
         f"data.seed={settings.seed}",
-        *_model("actor_rollout_ref.model", name(workspace.model)),
-        *_actor("actor_rollout_ref.actor", settings.seed),
-        *_reference("actor_rollout_ref.ref"),
-        *_rollout("actor_rollout_ref.rollout", settings.seed),
-        *(_critic("critic", name(workspace.model), settings.seed) if settings.algorithm == "ppo" else ()),
+        *engine_options.options(
+            strategy=settings.strategy,
+            workers=settings.workers,
+            seed=settings.seed,
+            model=name(workspace.model),
+            prompts=PROMPTS_PER_STEP,
+            critic=settings.algorithm == "ppo",
+        ),
+        *_rollout("actor_rollout_ref.rollout", settings),
         f"reward.custom_reward_function.path=pkg://{task.__name__}",
         f"reward.custom_reward_function.name={task.compute_score.__name__}",
         "reward.num_workers=1",
@@ -137,64 +143,12 @@ def overrides(settings: RlSettings, workspace: Workspace, run: RunFolder) -> lis
     ]
 
 
-def _model(at: str, path: str) -> list[str]:
-    return [
-        f"{at}.path={path}",
-        f"{at}.use_remove_padding=True",
-        f"{at}.enable_gradient_checkpointing=False",
-        f"+{at}.override_config.attn_implementation=eager",
-    ]
-
-
-def _actor(at: str, seed: int) -> list[str]:
-    return [
-        f"{at}.strategy=fsdp2",
-        *_engine(f"{at}.fsdp_config", seed),
-        f"{at}.fsdp_config.optimizer_offload=True",
-        # Compiling takes longer than training a model this small.
-        f"{at}.use_torch_compile=False",
-        f"{at}.optim.lr={LEARNING_RATE}",
-        f"{at}.ppo_mini_batch_size={PROMPTS_PER_STEP}",
-        f"{at}.use_dynamic_bsz=True",
-        f"{at}.ppo_max_token_len_per_gpu={_MICRO_BATCH_TOKENS}",
-        f"{at}.use_kl_loss=True",
-        f"{at}.kl_loss_coef={KL_COEFFICIENT}",
-        f"{at}.kl_loss_type=low_var_kl",
-        f"{at}.data_loader_seed={seed}",
-    ]
-
-
-def _reference(at: str) -> list[str]:
-    return _engine(f"{at}.fsdp_config", None)
-
-
-def _engine(at: str, seed: int | None) -> list[str]:
-    return [
-        f"{at}.param_offload=True",
-        f"{at}.use_torch_compile=False",
-        f"+{at}.mixed_precision={{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}}",
-        *([] if seed is None else [f"{at}.seed={seed}"]),
-    ]
-
-
-def _rollout(at: str, seed: int) -> list[str]:
+def _rollout(at: str, settings: RlSettings) -> list[str]:
     return [
         f"{at}.name={ROLLOUT}",
         f"{at}.n={ANSWERS_PER_PROMPT}",
-        f"{at}.seed={seed}",
-        f"{at}.dtype=float32",
+        f"{at}.seed={settings.seed}",
+        f"{at}.dtype={settings.dtype}",
         f"{at}.tensor_model_parallel_size=1",
         f"{at}.agent.num_workers=1",
-    ]
-
-
-def _critic(at: str, path: str, seed: int) -> list[str]:
-    return [
-        f"{at}.strategy=fsdp2",
-        *_model(f"{at}.model", path),
-        *_engine(f"{at}.fsdp", seed),
-        f"{at}.fsdp.optimizer_offload=True",
-        f"{at}.optim.lr={CRITIC_LEARNING_RATE}",
-        f"{at}.ppo_max_token_len_per_gpu={_MICRO_BATCH_TOKENS}",
-        f"{at}.data_loader_seed={seed}",
     ]

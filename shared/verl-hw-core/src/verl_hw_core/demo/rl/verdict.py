@@ -29,8 +29,11 @@ from verl_hw_core.demo.table import (
 )
 from verl_hw_core.hardware import HardwareSpec
 
-LARGEST_GAP = 1e-4
-"""Largest difference of a token's probability between rollout and trainer that float32 explains, with much room."""
+LARGEST_GAP = {"float32": 1e-4, "bfloat16": 5e-2}
+"""Largest difference of a token's probability between rollout and trainer that rounding explains, with much room."""
+
+LARGEST_KL = 1e-3
+"""Largest KL divergence between them that rounding explains; weights that are one step old give a hundred times it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +87,17 @@ class RlVerdict:
         return max((step.rollout_gap for step in self.steps), default=math.nan)
 
     @property
+    def kl(self) -> float:
+        """Largest KL divergence between rollout and trainer over all steps."""
+        return max((step.rollout_kl for step in self.steps), default=math.nan)
+
+    @property
     def rollout_agrees(self) -> bool:
         """Whether rollout and trainer computed the same probabilities in every step."""
-        return bool(self.steps) and all(step.rollout_gap <= LARGEST_GAP for step in self.steps)
+        largest = LARGEST_GAP[self.settings.dtype]
+        return bool(self.steps) and all(
+            step.rollout_gap <= largest and step.rollout_kl <= LARGEST_KL for step in self.steps
+        )
 
     @property
     def reward_rose(self) -> bool | None:
@@ -119,7 +130,9 @@ def write_summary(verdict: RlVerdict, path: Path) -> None:
         "rewards": [finite_or_none(step.reward) for step in verdict.steps],
         "reward_rose": verdict.reward_rose,
         "rollout_agrees": verdict.rollout_agrees,
+        "dtype": verdict.settings.dtype,
         "largest_probability_difference": finite_or_none(verdict.gap),
+        "largest_rollout_kl": finite_or_none(verdict.kl),
         "seconds": round(verdict.seconds, 1),
     }
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -158,11 +171,15 @@ def _rewards(verdict: RlVerdict) -> str:
 
 
 def _agreement(verdict: RlVerdict) -> str:
+    rounded = "" if verdict.settings.dtype == "float32" else f" in {verdict.settings.dtype}"
+    if verdict.rollout_agrees:
+        return (
+            "largest difference of a token's probability between rollout and trainer "
+            f"{verdict.gap:.1e}{rounded}: the weights of every step arrived"
+        )
     return (
-        f"largest difference of a token's probability between rollout and trainer {verdict.gap:.1e}: the weights of "
-        "every step arrived"
-        if verdict.rollout_agrees
-        else f"a token's probability differs by {verdict.gap:.1e} between rollout and trainer"
+        f"a token's probability differs by {verdict.gap:.1e}{rounded} between rollout and trainer; largest KL "
+        f"divergence {verdict.kl:.1e}"
     )
 
 

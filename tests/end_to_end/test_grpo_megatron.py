@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""GRPO with verl's Megatron engine is the run that it is with FSDP2's: answers, rewards, log-probabilities.
+
+verl gives its Megatron engine bfloat16 or float16 only. Here that rule is lifted (megatron_float32.py), since only
+float32 tells a wrong computation from rounding. The engines share no code below verl's trainer: layers, parallelism
+(tensor parallel 2 here, sharded data parallel 2 there), optimizer, offload and the export of weights are others.
+"""
+
+from pathlib import Path
+
+import pytest
+import torch
+from grpo_runs import Run, run
+
+from verl_hw_core.demo.rl.settings import RlSettings
+
+STEPS = 3
+STALL_SECONDS = 600.0
+TOLERANCE = 1e-4
+"""Of metrics and of single log-probabilities, around 1 and 5: three steps of AdamW multiply what rounding differs by."""
+ROLLOUT_GAP = 1e-5
+METRICS = (
+    "critic/rewards/mean",
+    "critic/advantages/max",
+    "actor/grad_norm",
+    "actor/pg_loss",
+    "actor/kl_loss",
+    "actor/entropy",
+    "rollout_corr/training_log_ppl",
+    "rollout_corr/rollout_log_ppl",
+    "response_length/mean",
+)
+# FSDP's AdamW decays every parameter, Megatron's no bias and no norm.
+SAME = {"actor_rollout_ref.actor.optim.weight_decay": "0.0"}
+FLOAT32 = {
+    "actor_rollout_ref.actor.megatron.dtype": "float32",
+    "actor_rollout_ref.ref.megatron.dtype": "float32",
+    "actor_rollout_ref.rollout.dtype": "float32",
+}
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
+
+
+def settings(strategy: str) -> RlSettings:
+    return RlSettings(algorithm="grpo", steps=STEPS, nodes=1, processes=2, seed=3, strategy=strategy)
+
+
+@pytest.fixture(scope="module")
+def fsdp(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run("cambricon", tmp_path_factory.mktemp("fsdp"), settings("fsdp2"), STALL_SECONDS, options=SAME)
+
+
+@pytest.fixture(scope="module")
+def megatron(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(
+        "cambricon",
+        tmp_path_factory.mktemp("megatron"),
+        settings("megatron"),
+        STALL_SECONDS,
+        options={**SAME, **FLOAT32},
+        modules=("megatron_float32",),
+    )
+
+
+def log_probs(one: Run, ranks: tuple[int, ...]) -> torch.Tensor:
+    """What went into the policy losses, by size: the engines cut a batch into other micro batches."""
+    values = [
+        fields["log_prob"][fields["response_mask"].bool()]
+        for name, fields in one.losses.items()
+        if int(name.split("-")[1]) in ranks
+    ]
+    return torch.cat(values).double().sort().values
+
+
+def test_rollout_and_trainer_compute_the_same(megatron: Run) -> None:
+    """Weights of each step reached the rollout, whose model is transformers' own."""
+    gaps = [
+        (step["training/rollout_probs_diff_max"], abs(step["rollout_corr/log_ppl_diff"])) for step in megatron.steps
+    ]
+    assert len(gaps) == STEPS
+    assert max(map(max, gaps)) < ROLLOUT_GAP, gaps
+
+
+def test_the_run_is_that_of_the_fsdp_engine(megatron: Run, fsdp: Run) -> None:
+    assert len(megatron.steps) == len(fsdp.steps) == STEPS
+    assert megatron.answers == fsdp.answers
+    for number, (ours, theirs) in enumerate(zip(megatron.steps, fsdp.steps, strict=True), 1):
+        differing = {name: (ours[name], theirs[name]) for name in METRICS if abs(ours[name] - theirs[name]) > TOLERANCE}
+        assert not differing, f"step {number}: {differing}"
+    # Two ranks of one tensor-parallel pair see the same, two of FSDP's each a half.
+    ours, theirs = log_probs(megatron, (0,)), log_probs(fsdp, (0, 1))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=TOLERANCE)
+    assert min(step["actor/grad_norm"] for step in fsdp.steps) > 0.01
