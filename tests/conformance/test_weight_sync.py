@@ -69,9 +69,10 @@ def assert_failure(update: dict, ranks: set[str], rank: int, text: str, *, bucke
             assert answer["tensor"], answer
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci, pytest.mark.timeout(PROGRAM_SECONDS + 20)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(PROGRAM_SECONDS + 20)]
 
 
+@pytest.mark.ci
 class TestWhatArrives:
     def test_every_kind_of_tensor_bit_by_bit_three_times(self, answers):
         for update in answers["three_updates"].values():
@@ -110,6 +111,7 @@ class TestWhatArrives:
             assert_arrived(update)
 
 
+@pytest.mark.ci
 class TestWhoMayTakePart:
     def test_sockets_are_bound_to_the_nodes_address_only(self, answers):
         found = answers["strangers"]
@@ -124,6 +126,7 @@ class TestWhoMayTakePart:
         assert answers["strangers"]["token hidden"]
 
 
+@pytest.mark.ci
 class TestFailures:
     def test_a_rollout_worker_that_dies(self, answers):
         case = answers["rollout_dies"]
@@ -196,7 +199,10 @@ class TestFailures:
         assert set(failed(update)) == {"trainer 0", "rollout 0", "rollout 1", "rollout 2"}
 
 
-@pytest.mark.parametrize(("vendor", "backend"), [("enflame", "eccl"), ("intel", "xccl"), ("cambricon", "gloo")])
+@pytest.mark.parametrize(
+    ("vendor", "backend"),
+    [("enflame", "eccl"), ("intel", "xccl"), pytest.param("cambricon", "gloo", marks=pytest.mark.ci)],
+)
 def test_other_libraries_and_host_memory(vendor, backend):
     arriving = ["three_updates", "elastic"] + ["in_place"] * (backend == "gloo")
     answers = run(vendor, backend, *arriving, "rollout_dies")

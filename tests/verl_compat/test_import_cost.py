@@ -9,7 +9,7 @@ import sys
 import pytest
 from wheelkit import ROOT, run, tiny_package
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = pytest.mark.slow
 
 # The aim is 1.05, on a quiet machine with more repeats. What this is to catch, engines or torch extensions imported
 # while a plugin loads, costs a quarter of the import and more.
@@ -21,9 +21,10 @@ def bench(*options: str, check: bool = False) -> subprocess.CompletedProcess[str
     return run(command, check=check)
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(600)
 def test_four_wheels_add_little_cpu_time_to_the_import():
-    done = bench("--repeats", "3", "--max-ratio", str(LIMIT))
+    done = bench("--repeats", "2", "--max-ratio", str(LIMIT))
     if done.returncode == 1:  # once more and longer, before a busy machine is called a slow import
         done = bench("--repeats", "6", "--max-ratio", str(LIMIT))
     assert done.returncode == 0, done.stderr + done.stdout

@@ -43,7 +43,6 @@ def test_its_own_tests_pass_at_once(acme, environment):
     assert "5 passed" in done.stdout
 
 
-@pytest.mark.ci
 def test_the_demo_trains_on_it(acme, environment, tmp_path):
     _, python = acme
     command = [python.with_name("verl-hw"), "demo", "--vendor", "acme", "--steps", "4", "--output", tmp_path / "out"]
