@@ -181,6 +181,18 @@ class LoadOrderError(MegatronError):
     """Something was imported before the vendor's module that has to come first."""
 
 
+class MegatronArchitectureError(MegatronError, ValueError):
+    """The registration of a model for the Megatron backend is wrong or incomplete."""
+
+
+class UnregisteredArchitectureError(MegatronError, LookupError):
+    """The Megatron backend has no bridge for a model, or none for the batches that are asked for."""
+
+
+class ModelCheckError(VerlHwError, RuntimeError):
+    """A model cannot be compared with its Hugging Face counterpart."""
+
+
 class VendorNameError(VerlHwError, ValueError):
     """A name for a new vendor is taken, or has a form that Python, torch or verl cannot use."""
 

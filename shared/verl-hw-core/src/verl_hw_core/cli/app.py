@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from verl_hw_core.cli import accept, check, demo, detect, doctor, env, ledger, new, patches
+from verl_hw_core.cli import accept, check, check_model, demo, detect, doctor, env, ledger, new, patches
 
 # Plain help and errors: rich help alone would take longer than everything else that --help does.
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("env")(env.env)
 app.command("doctor")(doctor.doctor)
 app.command("detect")(detect.detect)
 app.command("check")(check.check)
+app.command("check-model")(check_model.check_model)
 app.command("accept")(accept.accept)
 app.command("patches")(patches.patches)
 app.command("ledger")(ledger.ledger)

@@ -71,6 +71,8 @@ class AcceleratorMegatronEngine(BaseEngine):
         from verl_hw_core.megatron import bridges, mends
 
         bridges.require_bridge(self.engine_config.vanilla_mbridge)
+        if self.engine_config.vanilla_mbridge:
+            bridges.require_architecture(self.model_config.hf_config, self.engine_config.use_remove_padding)
         if not mends.has_transformer_engine():
             settings.require_local(self.engine_config)
             overrides = self.engine_config.override_transformer_config

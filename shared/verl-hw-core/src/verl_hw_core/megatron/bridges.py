@@ -11,6 +11,7 @@ from typing import Any
 from verl_hw_core import upstream
 from verl_hw_core.errors import MegatronBridgeError
 from verl_hw_core.load_report import describe
+from verl_hw_core.megatron import architectures
 
 VALUE_HEAD_ROW = "mbridge-value-head"
 """Ledger row: a critic from a checkpoint without ``lm_head.weight``."""
@@ -20,6 +21,9 @@ MAPPING_ROW = "mbridge-tied-mapping"
 
 SETTINGS_ROW = "mbridge-unknown-settings"
 """Ledger row: a setting that the installed megatron-core does not have."""
+
+ROUTER_ROW = "mbridge-frozen-router"
+"""Ledger row: a router without a bias cannot be frozen."""
 
 _HEAD, _SCORE, _SCORE_BIAS = "lm_head.weight", "score.weight", "score.bias"
 
@@ -40,6 +44,7 @@ def require_bridge(vanilla: bool) -> None:
         _load_value_heads()
         _map_weights_by_instance()
         _drop_unknown_settings()
+        _freeze_routers()
     else:
         _import(
             "megatron.bridge",
@@ -47,6 +52,24 @@ def require_bridge(vanilla: bool) -> None:
             "set actor_rollout_ref.actor.megatron.vanilla_mbridge=True (engine.vanilla_mbridge=True for SFT) to use "
             "mbridge, which needs no TransformerEngine",
         )
+
+
+def require_architecture(hf_config: Any, use_remove_padding: bool) -> None:
+    """Give mbridge the models that packages registered, and check that it has this one.
+
+    Args:
+        hf_config: The model's Hugging Face config.
+        use_remove_padding: Whether batches will be packed.
+
+    Raises:
+        UnregisteredArchitectureError: There is no bridge for the model, or none for such batches.
+    """
+    from verl_hw_core.megatron import architecture_bridge
+
+    architecture_bridge.install(hf_config.model_type)
+    own = architectures.registered().get(hf_config.model_type)
+    if own is not None:
+        architectures.require_batches(own, use_remove_padding)
 
 
 def _import(module: str, what: str, remedy: str) -> None:
@@ -119,3 +142,20 @@ def _drop_unknown_settings() -> None:
         own(self, **{name: value for name, value in settings.items() if name in known})
 
     upstream.replace(SETTINGS_ROW, Bridge, "set_extra_args", set_extra_args)
+
+
+def freeze_router(model: Any, **_: Any) -> None:
+    """Leave the routers of experts, and the gates of shared ones, as they are: mbridge's callback for a new model."""
+    for layer in model.decoder.layers:
+        router, shared = getattr(layer.mlp, "router", None), getattr(layer.mlp, "shared_experts", None)
+        for owner, names in ((router, ("weight", "bias")), (shared, ("gate_weight", "gate_bias"))):
+            for parameter in (getattr(owner, name, None) for name in names):
+                if parameter is not None:
+                    parameter.requires_grad_(False)
+
+
+def _freeze_routers() -> None:
+    """verl's ``freeze_moe_router`` where routers have no bias, which is the usual case."""
+    from mbridge.utils import post_creation_callbacks
+
+    upstream.replace(ROUTER_ROW, post_creation_callbacks, "freeze_moe_router", freeze_router)

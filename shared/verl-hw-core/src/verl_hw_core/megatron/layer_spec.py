@@ -12,6 +12,7 @@ from typing import Any
 from megatron.core.models.backends import BackendSpecProvider
 from megatron.core.models.gpt import gpt_layer_specs, moe_module_specs
 from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+from megatron.core.transformer import multi_latent_attention
 from megatron.core.transformer.mlp import MLPSubmodules
 from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.moe.experts import SequentialMLP, TEGroupedMLP
@@ -31,6 +32,10 @@ ROW = "megatron-local-layers"
 
 ROUTER_ROW = "megatron-router-gemm"
 """Ledger row of a name that the router of experts reads."""
+
+
+LATENT_ROW = "megatron-latent-attention"
+"""Ledger row of the layer that latent attention takes for its down projections."""
 
 
 class LocalSpecProvider(BackendSpecProvider):
@@ -85,6 +90,7 @@ def use_local_layers() -> None:
     _provide(ROW, gpt_layer_specs, "TENorm", Norm)
     _provide(ROW, moe_module_specs, "TESpecProvider", LocalSpecProvider)
     _provide(ROUTER_ROW, moe_utils, "te_general_gemm", None)
+    _provide(LATENT_ROW, multi_latent_attention, "TELinear", ReplicatedLinear)
 
 
 def _provide(row: str, module: ModuleType, name: str, value: Any) -> None:

@@ -308,6 +308,16 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="Megatron-core defines the name without TransformerEngine.",
     ),
     LedgerRow(
+        id="megatron-latent-attention",
+        target="megatron.core.transformer.multi_latent_attention:MLASelfAttention.__init__",
+        reason="It takes TELinear and no other class for the down projections of which every rank has the whole; "
+        "without TransformerEngine that name is None, and no model with latent attention can be built. Our layer is "
+        "put under the name.",
+        versions="megatron-core>=0.16,<0.17",
+        link="https://github.com/NVIDIA/Megatron-LM/issues/1049",
+        removal="Megatron-core's latent attention is built without TransformerEngine.",
+    ),
+    LedgerRow(
         id="megatron-adam-step",
         target="megatron.core.optimizer.distrib_optimizer:DistributedOptimizer.load_state_dict",
         reason="With torch's Adam (no TransformerEngine, no Apex) all parameters get one step tensor, over which the "
@@ -343,6 +353,15 @@ LEDGER: tuple[LedgerRow, ...] = (
         versions="mbridge>=0.15,<0.16",
         link="https://github.com/ISEEKYAN/mbridge",
         removal="mbridge or verl compares the names with the installed TransformerConfig.",
+    ),
+    LedgerRow(
+        id="mbridge-frozen-router",
+        target="mbridge.utils.post_creation_callbacks:freeze_moe_router",
+        reason="Megatron-core's router has a bias that is None, which it asks for no gradient: verl's "
+        "freeze_moe_router=True ends with an AttributeError. What is None is passed over.",
+        versions="mbridge>=0.15,<0.16",
+        link="https://github.com/ISEEKYAN/mbridge",
+        removal="mbridge freezes routers without a bias.",
     ),
     LedgerRow(
         id="mbridge-tied-mapping",
