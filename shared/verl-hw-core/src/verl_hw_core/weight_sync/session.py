@@ -301,6 +301,7 @@ class Session:
         self.broadcaster.close(broken=failure is not None)
         self._store = None
         self._buckets = []
+        self._whole = None
 
     def sound(self) -> bool:
         """Whether the group can be used for another update."""
