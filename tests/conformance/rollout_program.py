@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,6 +24,7 @@ from verl_hw_core.errors import VerlHwError
 from verl_hw_core.rollout.actor import _device
 from verl_hw_core.rollout.batching import Request
 from verl_hw_core.rollout.building import build_model
+from verl_hw_core.rollout.replica import BringupReplica
 from verl_hw_core.rollout.sampling import parse
 from verl_hw_core.rollout.settings import check_config, read_settings
 from verl_hw_core.rollout.transfer import buckets
@@ -68,7 +70,7 @@ def host_log_probs(module, request: Request) -> list[float]:
 
 
 def refusals(model_config) -> dict[str, str]:
-    """What the configuration check says to settings that cannot work."""
+    """What is said to settings that cannot work, and to uses that verl has for other rollouts."""
     cases = {
         "tensor_model_parallel_size": (rollout_config(tensor_model_parallel_size=2), model_config),
         "data_parallel_size": (rollout_config(data_parallel_size=2), model_config),
@@ -83,12 +85,18 @@ def refusals(model_config) -> dict[str, str]:
         "no windows": (rollout_config(engine_kwargs={"hf_bringup": {"windows": 1}}), model_config),
         "hf_bringup.device": (rollout_config(engine_kwargs={"hf_bringup": {"device": "tpu"}}), model_config),
     }
-    return {name: said_by(case) for name, case in cases.items()}
+    replica = partial(BringupReplica, 0, rollout_config(), model_config, 1)
+    uses = {
+        "reward_model.rollout.name": partial(replica, is_reward_model=True),
+        "distillation.teacher_models": partial(replica, is_teacher_model=True),
+    }
+    checks = {name: partial(check_config, *case) for name, case in cases.items()}
+    return {name: said_by(function) for name, function in {**checks, **uses}.items()}
 
 
-def said_by(case) -> str:
+def said_by(function) -> str:
     try:
-        check_config(*case)
+        function()
     except VerlHwError as error:
         return f"{type(error).__name__}: {error}"
     return "accepted"

@@ -49,7 +49,7 @@ def reference(run):
 
 @pytest.fixture(
     scope="module",
-    params=["cambricon", "intel", pytest.param("metax", marks=needs_cpu_torch)],
+    params=["cambricon", "enflame", "intel", pytest.param("metax", marks=needs_cpu_torch)],
 )
 def simulated(request, run):
     return request.param, run(request.param, simulated_environment(request.param, 2))
@@ -97,7 +97,7 @@ def test_weights_survive_sleep_and_can_be_loaded_from_the_model_folder(simulated
 
 
 def test_what_cannot_work_is_refused_by_name(reference):
-    assert len(reference["refusals"]) == 9
+    assert len(reference["refusals"]) == 11
     for name, said in reference["refusals"].items():
         assert said.startswith("RolloutConfigError"), (name, said)
         assert name in said

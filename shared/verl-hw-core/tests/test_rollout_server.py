@@ -339,7 +339,7 @@ class TestSleep:
 
         assert served(main, tiny_server(watched)).stop_reason == "completed"
 
-    def test_colocated_replicas_keep_their_weights(self):
+    def test_sleep_level_1_keeps_the_weights(self):
         async def main(server):
             before = await ask(server, "a", seed=1)[0]
             await server.sleep()

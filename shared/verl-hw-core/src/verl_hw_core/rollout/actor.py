@@ -86,7 +86,5 @@ def _set_length(config: Any, model_config: Any) -> None:
 
 
 def _sleep_level(mode: RolloutMode, config: Any, settings: Settings) -> int:
-    """Hybrid: as set. Colocated: no trainer sends weights, so they are kept. Standalone: the device is its own."""
-    if mode == RolloutMode.STANDALONE or not config.free_cache_engine:
-        return 0
-    return settings.sleep_level if mode == RolloutMode.HYBRID else 1
+    """Hybrid: as set. Otherwise the device is the replica's own, and nobody else waits for its memory."""
+    return settings.sleep_level if mode == RolloutMode.HYBRID and config.free_cache_engine else 0

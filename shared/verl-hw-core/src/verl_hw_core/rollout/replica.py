@@ -24,7 +24,10 @@ def server_name(replica_rank: int) -> str:
 
 
 class BringupReplica(RolloutReplica):
-    """One server on one device, in verl's hybrid, colocated and standalone modes."""
+    """One server on one device, in verl's hybrid and standalone modes.
+
+    verl's third mode, colocated without a trainer, is for reward models and teachers alone, which are refused.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -34,16 +37,22 @@ class BringupReplica(RolloutReplica):
                 f"reward_model.rollout.name={NAME}: verl asks a reward model over HTTP, which this rollout does not "
                 "serve; use a reward function, or a rollout that has an HTTP server"
             )
+        if self.is_teacher_model:
+            raise RolloutConfigError(
+                f"distillation.teacher_models.<teacher>.inference.name={NAME}: verl asks a teacher for the log-probs "
+                "of a given answer (prompt_logprobs), which this rollout does not compute; use vllm or sglang for it"
+            )
 
     async def launch_servers(self) -> None:
         """Start the server and wait until its model is built."""
         (worker,) = self.workers
         place: Place = await worker.__ray_call__.remote(describe_worker)
+        name = f"{server_name(self.replica_rank)}{self.name_suffix}"
         counter = ray.remote(PromptCounter).options(name=COUNTER, get_if_exists=True, num_cpus=0).remote()
         server = (
             ray.remote(BringupActor)
             .options(
-                name=self._name(),
+                name=name,
                 num_cpus=0,
                 max_concurrency=self.max_concurrency,
                 runtime_env={"env_vars": place.environment},
@@ -54,9 +63,4 @@ class BringupReplica(RolloutReplica):
         await server.launch.remote()
         self.servers = [server]
         self._server_handle = server
-        self._server_address = self._name()  # verl tells servers apart by it; nothing listens there
-
-    def _name(self) -> str:
-        if self.is_teacher_model:
-            return f"{NAME}_server_teacher_{self.replica_rank}_0{self.name_suffix}"
-        return f"{server_name(self.replica_rank)}{self.name_suffix}"
+        self._server_address = name  # verl tells servers apart by it; nothing listens there
