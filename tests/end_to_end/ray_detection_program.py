@@ -23,7 +23,10 @@ class Witness:
 
 
 def main() -> None:
-    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(
+        address="local",  # or a cluster that someone else runs on this machine would be joined
+        num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+    )  # fmt: skip
     witness = ray.remote(Witness)
     hidden = {"env_vars": {"CUDA_VISIBLE_DEVICES": ""}}
     actors = {

@@ -3,13 +3,12 @@
 """verl's worker groups on a real Ray with simulated devices: which device each worker has, by the device's own word."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from platformkit import clean_environment, needs_cpu_torch
+from platformkit import needs_cpu_torch
+from raykit import answer_of
 
 from verl_hw_sim import simulated_environment
 
@@ -20,16 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 60)]
 
 
 def ask(scenario: str, options: dict[str, Any], **environment: str) -> dict[str, Any]:
-    finished = subprocess.run(
-        [sys.executable, "-W", "ignore", str(PROGRAM), scenario, json.dumps(options)],
-        env=clean_environment(OMP_NUM_THREADS="1", RAY_raylet_start_wait_time_s="120", **environment),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    return json.loads(finished.stdout.splitlines()[-1])
+    return answer_of(PROGRAM, scenario, json.dumps(options), seconds=SECONDS, **environment)
 
 
 def cards(vendor: str, ids: list[int]) -> set[str]:
