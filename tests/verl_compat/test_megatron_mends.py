@@ -48,6 +48,21 @@ from verl_hw_core.megatron import mends
 mends.apply()
 """
 
+LATENT = """
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_with_transformer_engine_spec
+from megatron.core.transformer import MLATransformerConfig
+from megatron.core.transformer.spec_utils import build_module
+def down_projection():
+    config = MLATransformerConfig(
+        num_layers=1, hidden_size=16, num_attention_heads=2, q_lora_rank=8, kv_lora_rank=6, qk_head_dim=4,
+        qk_pos_emb_head_dim=4, v_head_dim=5, rope_type="rope", use_cpu_initialization=True, normalization="RMSNorm",
+        persist_layer_norm=False, bias_activation_fusion=False, bias_dropout_fusion=False, add_bias_linear=False,
+    )
+    spec = get_gpt_layer_with_transformer_engine_spec(multi_latent_attention=True, qk_layernorm=True)
+    return list(build_module(spec, config=config, layer_number=1).self_attention.linear_kv_down_proj.weight.shape)
+try_row("megatron-latent-attention", down_projection)
+"""
+
 # A packed batch of two sequences gives the logits that each has alone; the difference, and whether the norms are named
 # as the bridges' weight mappings name TransformerEngine's.
 LAYERS = """
@@ -144,6 +159,21 @@ def bridge(tied):
         tp_size=1, tp_rank=0, pp_size=1, pp_rank=0, ep_size=1, ep_rank=0, etp_size=1, etp_rank=0, cp_size=1, cp_rank=0,
         vpp_size=None, vpp_rank=None, tp_group=None, pp_group=None, cp_group=None, ep_group=None, etp_group=None,
     ).items() if name in ParallelStates.__dataclass_fields__}))
+from mbridge.utils import post_creation_callbacks
+def freeze():
+    router = torch.nn.Linear(2, 2, bias=False)  # its bias is there, and None
+    shared = torch.nn.Module()
+    shared.gate_weight = torch.nn.Parameter(torch.ones(1))
+    layers = [torch.nn.Module(), torch.nn.Module()]
+    for layer in layers:
+        layer.mlp = torch.nn.Module()  # the first layer has no experts
+    layers[1].mlp.router, layers[1].mlp.shared_experts = router, shared
+    model = torch.nn.Module()
+    model.decoder = torch.nn.Module()
+    model.decoder.layers = torch.nn.ModuleList(layers)
+    post_creation_callbacks.freeze_moe_router(model, pre_process=True, post_process=True, config=None, hf_config=None)
+    return [router.weight.requires_grad, shared.gate_weight.requires_grad]
+try_row("mbridge-frozen-router", freeze)
 def dropout():
     one = bridge(False)
     one.set_extra_args(attention_dropout=0.5, of_another_version=3)
@@ -158,7 +188,7 @@ try_row("mbridge-tied-mapping", lambda: [bridge(tied)._DIRECT_MAPPING["output_la
 def outcomes(forks, tmp_path_factory) -> dict:
     """Of each row: what came out with it and, after it was taken back, without it."""
     folder = f"folder = {str(tmp_path_factory.mktemp('checkpoints'))!r}\n"
-    script = COMMON + MEGATRON + LAYERS + ROUTER + OPTIMIZER + folder + BRIDGES
+    script = COMMON + MEGATRON + LATENT + LAYERS + ROUTER + OPTIMIZER + folder + BRIDGES
     return forks.run(script + "answer(found=found, said=said)")
 
 
@@ -167,6 +197,18 @@ def test_the_layers_that_the_bridges_ask_for_take_packed_batches(outcomes):
     assert difference < 1e-6
     assert named
     assert "Error" in without
+
+
+def test_latent_attention_is_built(outcomes):
+    mended, without = outcomes["found"]["megatron-latent-attention"]
+    assert mended == [10, 16]
+    assert without.startswith("TypeError: isinstance()")  # TELinear is None
+
+
+def test_a_router_without_a_bias_is_frozen(outcomes):
+    mended, without = outcomes["found"]["mbridge-frozen-router"]
+    assert mended == [False, False]
+    assert without.startswith("AttributeError")
 
 
 def test_the_router_of_experts_computes(outcomes):

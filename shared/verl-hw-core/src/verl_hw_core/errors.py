@@ -186,7 +186,7 @@ class MegatronArchitectureError(MegatronError, ValueError):
 
 
 class UnregisteredArchitectureError(MegatronError, LookupError):
-    """The Megatron backend has no bridge for a model, or none for the batches that are asked for."""
+    """The Megatron backend has no bridge for a model."""
 
 
 class ModelCheckError(VerlHwError, RuntimeError):

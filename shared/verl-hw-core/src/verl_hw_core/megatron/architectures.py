@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any, Literal, get_args
 
-from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError
+from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError, UnsupportedModelSettingError
 
 logger = logging.getLogger("verl_hw_core")
 
@@ -134,7 +134,7 @@ def require_known(model_type: str, known: Iterable[str]) -> None:
     names = sorted(known)
     if model_type in names:
         return
-    near = get_close_matches(model_type, names, n=3, cutoff=0.4)
+    near = get_close_matches(model_type, names, n=3, cutoff=0.5)
     raise UnregisteredArchitectureError(
         f"strategy=megatron has no bridge for model_type {model_type!r}. "
         + (f"Nearest: {', '.join(near)}. " if near else "")
@@ -146,11 +146,11 @@ def require_batches(architecture: MegatronArchitecture, use_remove_padding: bool
     """Check that a model computes the batches that verl will give it.
 
     Raises:
-        UnregisteredArchitectureError: It was not registered for them.
+        UnsupportedModelSettingError: It was not registered for them.
     """
     wanted = "packed" if use_remove_padding else "padded"
     if wanted not in architecture.batches:
-        raise UnregisteredArchitectureError(
+        raise UnsupportedModelSettingError(
             f"{architecture.model_type} is registered for {', '.join(architecture.batches)} batches only, and the "
             f"configuration asks for {wanted} ones: set use_remove_padding={not use_remove_padding}"
         )

@@ -62,7 +62,8 @@ def require_architecture(hf_config: Any, use_remove_padding: bool) -> None:
         use_remove_padding: Whether batches will be packed.
 
     Raises:
-        UnregisteredArchitectureError: There is no bridge for the model, or none for such batches.
+        UnregisteredArchitectureError: There is no bridge for the model.
+        UnsupportedModelSettingError: It was not registered for such batches.
     """
     from verl_hw_core.megatron import architecture_bridge
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from verl_hw_core.errors import ModelCheckError, VerlHwError
 from verl_hw_core.load_report import describe
-from verl_hw_core.megatron import architectures
+from verl_hw_core.megatron import architectures, standalone
 from verl_hw_core.model_check import job as job_module
 from verl_hw_core.model_check.job import Job
 from verl_hw_core.model_check.results import Report
@@ -38,7 +38,7 @@ def run(job: Job, folder: Path) -> Report:
     _import_modules(job.modules)
     registered = architectures.registered()
     config = _config(job)
-    load_megatron()
+    standalone.load()
     _require_bridge(config)
     sizes = {} if job.full_size else _shrink(config)
 
@@ -105,28 +105,6 @@ def _shrink(config: Any) -> dict[str, tuple[Any, Any]]:
     from verl_hw_core.model_check.tiny import make_tiny
 
     return make_tiny(config)
-
-
-def load_megatron() -> None:
-    """Load Megatron for this process's device as our engines do.
-
-    Raises:
-        VerlHwError: The platform is none of ours, or Megatron cannot be had.
-    """
-    from verl.plugin.platform import get_platform
-
-    import verl_hw_core.engines  # noqa: F401 - puts verl's own import of megatron off
-    from verl_hw_core import megatron
-    from verl_hw_core.megatron import bridges
-    from verl_hw_core.platform import AcceleratorPlatform
-
-    platform = get_platform()
-    if not isinstance(platform, AcceleratorPlatform):
-        raise ModelCheckError(
-            f"verl chose the platform {type(platform).__name__}, which is none of verl-hw's: see verl-hw detect"
-        )
-    megatron.load_engine(platform.spec, "MegatronEngineWithLMHead")
-    bridges.require_bridge(vanilla=True)
 
 
 def _require_bridge(config: Any) -> None:

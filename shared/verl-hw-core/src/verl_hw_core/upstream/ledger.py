@@ -373,6 +373,24 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="mbridge keeps the mapping in the instance.",
     ),
     LedgerRow(
+        id="verl-megatron-registries",
+        target="verl.models.mcore.registry:get_supported_model",
+        reason="verl's registries of Megatron models, which merging checkpoints reads, look names up in an Enum that "
+        "takes no members from outside. Names that packages registered are let through.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl",
+        removal="verl's registries take models from outside.",
+    ),
+    LedgerRow(
+        id="verl-megatron-merger",
+        target="verl.model_merger.megatron_model_merger:MegatronModelMerger._merge_state_dicts",
+        reason="It has one table of weight names for all models and reads no registry. A model that a package "
+        "registered is merged by its registration.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl",
+        removal="verl merges by its weight converter registry, or by the bridge.",
+    ),
+    LedgerRow(
         id="weight-sync-group",
         target="torch.distributed:Backend._plugins",
         reason="torch makes a process group only inside the default one, which trainer and separate rollout workers do "

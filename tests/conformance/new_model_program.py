@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Train models that packages registered with verl's Megatron engine, and the same with transformers on the CPU.
+
+Usage: ``python new_model_program.py models FOLDER`` writes the models and what transformers computes on them;
+``python new_model_program.py train MODELS_FOLDER OUT_FOLDER`` runs the engine on simulated devices.
+"""
+
+import json
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+import plover_llm
+import torch
+import transformers as hf
+from megatron_cases import CLIP, LEARNING_RATE, STEPS, VOCABULARY, Case, reference_loss
+from new_model_cases import CASES, FROZEN, MTP, SHARDED, TRAINED_MTP
+from safetensors.torch import load_file, save_file
+
+from verl_hw_core.demo.assets import write_tokenizer
+
+COMMON = {
+    "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "max_position_embeddings": 512, "pad_token_id": 0, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def configs() -> dict:
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True}
+    latent = {
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_group": 2, "topk_group": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_nope_head_dim": 8,
+        "qk_rope_head_dim": 8, "v_head_dim": 12, "num_key_value_heads": 4, "num_nextn_predict_layers": 0,
+    }  # fmt: skip
+    return {
+        "plover": plover_llm.PloverConfig(**COMMON, num_key_value_heads=2, head_dim=8),
+        "mtp": plover_llm.PloverConfig(**COMMON, num_key_value_heads=2, head_dim=8, num_nextn_predict_layers=1),
+        "experts": hf.Qwen3MoeConfig(**COMMON, **experts, num_key_value_heads=2, head_dim=8),
+        "latent": hf.DeepseekV3Config(**COMMON, **latent, rope_scaling=None),
+    }
+
+
+def write_models(folder: Path) -> None:
+    """Random weights, and a tokenizer, which verl asks for."""
+    for name, config in configs().items():
+        model = hf.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        generator = torch.Generator().manual_seed(len(name))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                noise = 0.1 * torch.randn(parameter.shape, generator=generator)
+                parameter.copy_(parameter + noise if parameter.dim() == 1 else noise)
+        model.save_pretrained(folder / name)
+        write_tokenizer(folder / name)
+    add_mtp_block(folder / "mtp")
+
+
+def reference(folder: Path) -> list[dict]:
+    """Loss and gradient norm of some steps of AdamW, routers frozen."""
+    model = hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("mlp.gate.weight"):
+            parameter.requires_grad_(False)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=LEARNING_RATE, weight_decay=0.0)
+    steps = []
+    for step in range(STEPS):
+        loss = reference_loss(model, "language_model", step)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(trained, CLIP)
+        optimizer.step()
+        optimizer.zero_grad()
+        steps.append({"loss": loss.item(), "grad_norm": norm.item()})
+    return steps
+
+
+def add_mtp_block(folder: Path) -> None:
+    """Tensors of the block to the checkpoint; transformers leaves them out."""
+    path = folder / "model.safetensors"
+    weights, generator = load_file(path), torch.Generator().manual_seed(3)
+    size, last = COMMON["hidden_size"], f"model.layers.{COMMON['num_hidden_layers']}"
+    shapes = {f"{last}.{name}.weight": (size,) for name in ("enorm", "hnorm", "final_norm")}
+    shapes[f"{last}.eh_proj.weight"] = (size, 2 * size)
+    shapes |= {name.replace("layers.0", "layers.2"): one.shape for name, one in weights.items() if "layers.0" in name}
+    weights |= {name: torch.randn(shape, generator=generator) / 10 for name, shape in shapes.items()}
+    save_file(weights, path, metadata={"format": "pt"})
+
+
+def run_with_mtp(models: Path, out: Path, case: Case, train: bool) -> None:
+    """Run one case with verl's switch for the MTP block."""
+    import megatron_program
+    from verl.workers.config import HFModelConfig, MtpConfig
+
+    megatron_program.HFModelConfig = partial(HFModelConfig, mtp=MtpConfig(enable=True, enable_train=train))
+    own = megatron_program.train_step
+    if train:
+        megatron_program.train_step = with_mtp_loss
+    try:
+        run(models, out, case, {})
+    finally:
+        megatron_program.HFModelConfig, megatron_program.train_step = HFModelConfig, own
+
+
+def with_mtp_loss(engine, case: Case, _step: int) -> dict | None:
+    """Instead of loss and gradient norm: the block's own loss, on one and the same batch."""
+    from megatron_program import batch_of, sft_loss
+
+    with engine.train_mode():
+        out = engine.train_batch(batch_of(engine, case, 0), loss_function=partial(sft_loss, None))
+    if not engine.is_mp_src_rank_with_outputs():
+        return None
+    return {name: value for name, value in out["metrics"].items() if "mtp" in name}
+
+
+def run(models: Path, out: Path, case: Case, override: dict) -> None:
+    """Run one case in forked ranks."""
+    import megatron_program
+
+    own = megatron_program.megatron_settings
+
+    def settings(case: Case) -> tuple:
+        engine, optimizer = own(case)
+        object.__setattr__(engine, "override_mcore_model_config", override)
+        return engine, optimizer
+
+    megatron_program.megatron_settings = settings
+    try:
+        torch.multiprocessing.start_processes(
+            megatron_program.run_rank, (models, out, case), nprocs=case.ranks, start_method="fork"
+        )
+    finally:
+        megatron_program.megatron_settings = own
+
+
+def refusal(out: Path, name: str, model: Path, packed: bool) -> None:
+    """What building an engine for a model ends with."""
+    torch.multiprocessing.start_processes(
+        partial(_refused, out=out, name=name, model=model, packed=packed), nprocs=1, start_method="fork"
+    )
+
+
+def _refused(_rank: int, out: Path, name: str, model: Path, packed: bool) -> None:
+    from megatron_program import build
+
+    join(0, 1, out, name)
+    try:
+        build(model.parent, Case(name, model=model.name, ranks=1, packed=packed))
+        text = "nothing was refused"
+    except Exception as error:  # noqa: BLE001 - the test that reads it compares it
+        text = f"{type(error).__name__}: {error}"
+    (out / f"{name}.txt").write_text(text)
+
+
+def save_sharded(rank: int, models: Path, out: Path, case: Case) -> None:
+    """Write Megatron's own checkpoint, which has to be merged, and what it must be merged to."""
+    import torch.distributed as dist
+    from megatron_program import build
+
+    join(rank, case.ranks, out, f"sharded-{case.model}")
+    engine = build(models, case)
+    engine.checkpoint_mananager.use_dist_checkpointing = True
+    engine.save_checkpoint(str(out / f"sharded-{case.model}"))
+    exported = {name: tensor.cpu().contiguous() for name, tensor in engine.get_per_tensor_param()[0]}
+    if rank == 0:
+        # verl writes neither for this kind of checkpoint, and its merger reads them here.
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(models / case.model / name, out / f"sharded-{case.model}" / "model" / "huggingface")
+        save_file(exported, out / f"exported-{case.model}.safetensors")
+    dist.barrier()
+
+
+def join(rank: int, ranks: int, out: Path, name: str) -> None:
+    import torch.distributed as dist
+    from verl.plugin.platform import get_platform
+
+    platform = get_platform()
+    platform.set_device(rank)
+    backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
+    dist.init_process_group(backend, init_method=f"file://{out}/rendezvous-{name}", rank=rank, world_size=ranks)
+
+
+def train(models: Path, out: Path) -> None:
+    from dataclasses import replace
+
+    import registered_models
+    from verl.workers.engine import EngineRegistry
+
+    from verl_hw_core.megatron.architectures import register_architecture, registered
+
+    EngineRegistry.get_engine_cls("language_model", "megatron").load()  # imports Megatron before the forks
+    run(models, out, CASES[-1], FROZEN)
+    registered_models.add()
+    for case in CASES[:-1]:
+        run(models, out, case, {})
+    own = registered()["plover"]
+    register_architecture(registered_models.plover_with_mtp())
+    run_with_mtp(models, out, MTP, train=False)
+    run_with_mtp(models, out, TRAINED_MTP, train=True)
+    register_architecture(own)
+    for case in SHARDED:
+        torch.multiprocessing.start_processes(save_sharded, (models, out, case), nprocs=case.ranks, start_method="fork")
+    register_architecture(replace(registered()["plover"], batches=("padded",)))
+    refusal(out, "packed", models / "plover", packed=True)
+    refusal(out, "unregistered", models / "unregistered", packed=True)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    what, models, *out = sys.argv[1], Path(sys.argv[2]), *map(Path, sys.argv[3:])
+    if what == "models":
+        write_models(models)
+        hf.Qwen2ForCausalLM(hf.Qwen2Config(**COMMON, num_key_value_heads=2)).save_pretrained(models / "unregistered")
+        config = json.loads((models / "unregistered" / "config.json").read_text())
+        (models / "unregistered" / "config.json").write_text(json.dumps({**config, "model_type": "gemma2"}))
+        write_tokenizer(models / "unregistered")
+        (models / "reference.json").write_text(json.dumps({name: reference(models / name) for name in configs()}))
+    else:
+        train(models, *out)
+
+
+if __name__ == "__main__":
+    main()
