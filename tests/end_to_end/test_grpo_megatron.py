@@ -7,8 +7,6 @@ float32 tells a wrong computation from rounding. The engines share no code below
 (tensor parallel 2 here, sharded data parallel 2 there), optimizer, offload and the export of weights are others.
 """
 
-from pathlib import Path
-
 import pytest
 import torch
 from grpo_runs import Run, run
@@ -18,7 +16,7 @@ from verl_hw_core.demo.rl.settings import RlSettings
 STEPS = 3
 STALL_SECONDS = 600.0
 TOLERANCE = 1e-4
-"""Of metrics and of single log-probabilities, around 1 and 5: three steps of AdamW multiply what rounding differs by."""
+"""Of metrics and of single log-probabilities, around 1 and 5: AdamW multiplies what rounding differs by."""
 ROLLOUT_GAP = 1e-5
 METRICS = (
     "critic/rewards/mean",
