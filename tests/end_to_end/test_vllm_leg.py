@@ -8,6 +8,7 @@ Skipped, with what the installer said, where vLLM for CPU cannot be installed.
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,25 @@ from platformkit import clean_environment
 from tiny_models import write_model_for_vllm
 from vllm_environment import NoVllmError, python_with_vllm
 
+from verl_hw_core.demo.rl.launch import train
+from verl_hw_core.demo.rl.settings import RlSettings, overrides, write_data
+from verl_hw_core.demo.workspace import Workspace
 from verl_hw_sim import simulated_environment
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 BUCKET_BYTES = 1 << 20
+ROLLOUT = "actor_rollout_ref.rollout"
+VLLM_OPTIONS = [
+    f"{ROLLOUT}.name=vllm",
+    f"{ROLLOUT}.enforce_eager=True",
+    f"{ROLLOUT}.free_cache_engine=False",  # vLLM has no sleep mode on CPU
+    f"+{ROLLOUT}.enable_sleep_mode=False",
+    f"{ROLLOUT}.max_model_len=128",
+    f"{ROLLOUT}.max_num_seqs=64",
+    f"{ROLLOUT}.max_num_batched_tokens=1024",
+    f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes=1",
+]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -39,22 +54,26 @@ def model(tmp_path_factory) -> Path:
     return folder
 
 
+def environment_of(devices: int, **more: str) -> dict[str, str]:
+    return clean_environment(
+        **simulated_environment("cambricon", devices),
+        VERL_PLATFORM="cambricon",
+        VERL_USE_EXTERNAL_PLUGINS="cambricon",
+        PYTHONPATH=os.pathsep.join((str(HERE), str(TESTS / "support"))),
+        OMP_NUM_THREADS="1",
+        HF_HUB_OFFLINE="1",
+        VLLM_CPU_KVCACHE_SPACE="1",
+        VLLM_CPU_OMP_THREADS_BIND="nobind",
+        VLLM_NO_USAGE_STATS="1",
+        **more,
+    )
+
+
 def run_program(python: Path, program: str, model: Path, devices: int, **environment: str) -> dict:
     out = model.with_name(f"{program}.json")
     finished = subprocess.run(
         [str(python), "-W", "ignore", str(HERE / program), str(model), str(out)],
-        env=clean_environment(
-            **simulated_environment("cambricon", devices),
-            VERL_PLATFORM="cambricon",
-            VERL_USE_EXTERNAL_PLUGINS="cambricon",
-            PYTHONPATH=os.pathsep.join((str(HERE), str(TESTS / "support"))),
-            OMP_NUM_THREADS="1",
-            HF_HUB_OFFLINE="1",
-            VLLM_CPU_KVCACHE_SPACE="1",
-            VLLM_CPU_OMP_THREADS_BIND="nobind",
-            VLLM_NO_USAGE_STATS="1",
-            **environment,
-        ),
+        env=environment_of(devices, **environment),
         capture_output=True,
         text=True,
         timeout=800,
@@ -73,6 +92,31 @@ def seen(python, model) -> dict:
 @pytest.fixture(scope="module")
 def seen_in_ray(python, model) -> dict:
     return run_program(python, "vllm_ray_program.py", model, 1, RAY_raylet_start_wait_time_s="120")
+
+
+@pytest.fixture(scope="module")
+def trained(python, tmp_path_factory) -> Workspace:
+    """Three steps of verl's unmodified trainer with the GRPO demo's options, but for the rollout."""
+    settings = RlSettings(algorithm="grpo", steps=3, nodes=1, processes=1, seed=0)
+    workspace = Workspace(tmp_path_factory.mktemp("trainer"))
+    workspace.training.root.mkdir(parents=True)
+    write_model_for_vllm(workspace.model, intermediate=4096)
+    write_data(workspace.data, settings)
+    own = f"{ROLLOUT}.name="
+    options = [one for one in overrides(settings, workspace, workspace.training) if not one.startswith(own)]
+    log = workspace.training.driver_log
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "executable", str(python))  # the trainer's
+        code = train(
+            settings,
+            workspace,
+            [*options, *VLLM_OPTIONS],
+            environment=environment_of(1),
+            watch=lambda: log.exists() and log.stat().st_size,
+            stall_seconds=600,
+        )
+    assert code == 0, log.read_text()[-6000:]
+    return workspace
 
 
 def test_both_processes_are_on_our_platform_and_vllm_on_its_own_device(seen):
@@ -129,6 +173,18 @@ def test_log_probs_are_the_trainers_after_each_sync_through_shared_memory(seen_i
     assert seen_in_ray["gap"] < 1e-4
     assert seen_in_ray["gap stale"] > 1e-2
     assert seen_in_ray["gap synced"] < 1e-4
+
+
+def test_verls_trainer_trains_on_the_device_what_vllm_generates(trained):
+    steps = [json.loads(line)["data"] for line in trained.training.metrics.read_text().splitlines()]
+    assert [step["training/global_step"] for step in steps] == [1, 2, 3]
+    for step in steps:
+        assert step["actor/grad_norm"] > 0
+        assert step["training/rollout_probs_diff_max"] < 1e-5  # measured 3e-8: vLLM has each step's weights
+    assert steps[1]["actor/kl_loss"] > 1e-2  # measured 0.2: with those of the step before it would be far off
+    facts = [json.loads(line) for line in trained.training.facts.read_text().splitlines()]
+    assert {fact["platform"] for fact in facts} == {"cambricon"}
+    assert {fact["current_device"] for fact in facts} == {"mlu:0"}
 
 
 def test_an_environment_that_cannot_be_made_is_said_in_the_installers_words(tmp_path, monkeypatch):

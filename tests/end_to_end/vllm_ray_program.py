@@ -6,16 +6,14 @@ Usage: ``python vllm_ray_program.py MODEL_FOLDER OUT``; writes what was seen to 
 """
 
 import json
-import logging
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import psutil
 import ray
+from own_ray import own_ray
 from rollout_ray_program import change_weights, device_of, each, gap, generate, settings
 from verl.checkpoint_engine.base import CheckpointEngineManager
 from verl.plugin.platform import get_platform
@@ -78,19 +76,6 @@ def scenario(model: Path) -> dict[str, Any]:
     return facts
 
 
-def main(model: Path, out: Path) -> None:
-    name = get_platform().ray_resource_name()
-    folder = tempfile.mkdtemp(prefix="vl")
-    ray.init(
-        address="local", num_cpus=6, include_dashboard=False, logging_level=logging.ERROR, _temp_dir=folder,
-        resources={name: 1},
-    )  # fmt: skip
-    try:
-        out.write_text(json.dumps(scenario(model)))
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    with own_ray(devices=1, cpus=6):
+        Path(sys.argv[2]).write_text(json.dumps(scenario(Path(sys.argv[1]))))
