@@ -171,7 +171,7 @@ class TestPackages:
                 "pip install --no-deps 'numpy>=2.0.0'",
             ),
             ("packages.requirements", "fail", "tensordict!=0.9.0,>=0.8.0, found 0.9.0", "'tensordict!=0.9.0,>=0.8.0'"),
-            ("packages.faked", "warn", "module flash_attn belongs to no installed package", "flash_attn/__init__.py"),
+            ("packages.faked", "warn", "module flash_attn belongs to no installed package", "/flash_attn.aside"),
             ("packages.faked", "warn", "package apex is installed without its module", ""),
             ("python.versions", "fail", "verl 0.8.0", "pip install --no-deps 'verl>=0.9"),
             ("wheels.contract", "fail", "verl-hw-acme 1.0 wants verl-hw-core<8,>=7", "'verl-hw-core<8,>=7'"),

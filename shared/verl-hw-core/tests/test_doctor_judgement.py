@@ -72,6 +72,11 @@ class TestExitCodes:
         ("arguments", "said"),
         [
             (["--check", "nothing.such"], "no check is called 'nothing.such'"),
+            (
+                ["--check", "system", "--check", "sistem.shm"],
+                "no check is called 'sistem.shm': did you mean 'system.shm'?",
+            ),
+            (["--list", "--check", "nothing"], "no check is called 'nothing'"),
             (["--vendor", "nobody"], "unknown vendor 'nobody'"),
         ],
     )
@@ -98,6 +103,13 @@ class TestExitCodes:
         answer = doctor()
         assert answer.exit_code == 2
         assert "the doctor itself broke" in answer.stderr
+
+    def test_its_own_traceback_holds_no_secret(self, doctor: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MY_TOKEN", "letmein-please")
+        monkeypatch.setattr(runner, "builtin_checks", lambda: {}["letmein-please"])
+        answer = doctor()
+        assert "KeyError: '<hidden>'" in answer.stderr
+        assert "letmein" not in answer.stderr
 
 
 class TestJudgement:

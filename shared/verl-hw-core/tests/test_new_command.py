@@ -102,6 +102,8 @@ REFUSED = {
     "no Python name": (("acme-one", "--device", "apu", "--ccl", "accl"), "lower-case letters"),
     "upper case": (("Acme", "--device", "apu", "--ccl", "accl"), "lower-case letters"),
     "a word of Python's": (("acme", "--device", "lambda", "--ccl", "accl"), "no word of Python's"),
+    "digits in a device": (("acme", "--device", "apu2", "--ccl", "accl"), "without digits"),
+    "a backend of ours": (("acme", "--device", "apu", "--ccl", "cncl"), "taken by verl-hw-cambricon"),
     "a path": (("../acme", "--device", "apu", "--ccl", "accl"), "lower-case letters"),
     "too long": (("a" * 25, "--device", "apu", "--ccl", "accl"), "at most 24"),
     "a display name with quotes": ((*ACME, "--display-name", 'A "chip"'), "--display-name"),
@@ -132,6 +134,35 @@ def test_a_folder_that_holds_something_is_left_as_it_is(new, tmp_path):
     assert (done.exit_code, files(tmp_path)) == (2, {"there/mine.txt": "mine"})
     assert "not an empty folder" in done.output
     assert new(*ACME, "--out", "there/mine.txt").exit_code == 2
+
+
+def test_an_empty_folder_that_is_there_stays_that_folder(new, tmp_path, monkeypatch):
+    """A shell may be in it, or a container have it mounted."""
+    folder = tmp_path / "it's mine"
+    folder.mkdir(mode=0o750)
+    before = folder.stat()
+    monkeypatch.chdir(folder)
+    done = new(*ACME, "--out", ".")
+    assert done.exit_code == 0, done.output
+    assert (folder.stat().st_ino, folder.stat().st_mode) == (before.st_ino, before.st_mode)
+    assert {"pyproject.toml", "src", ".github"} <= {path.name for path in Path().iterdir()}
+    assert not [path for path in Path().iterdir() if path.name.startswith("..") or "it's" in path.name]
+    monkeypatch.chdir(tmp_path)
+    assert "cd 'with a blank'" in new(*ACME, "--out", "with a blank").output
+
+
+def test_a_fault_in_an_empty_folder_is_taken_back(new, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    rename, said = Path.rename, iter([False, False, True])
+
+    def third_fails(self, target):
+        if next(said, False):
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", third_fails)
+    assert new(*ACME, "--out", "empty").exit_code == 2
+    assert list((tmp_path / "empty").iterdir()) == []
 
 
 def test_a_disk_that_fills_up_leaves_nothing(new, tmp_path, monkeypatch):

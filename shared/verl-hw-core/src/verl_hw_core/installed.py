@@ -92,6 +92,12 @@ def find_wheel(vendor: str, wheels: Iterable[InstalledWheel]) -> InstalledWheel:
     raise UnknownVendorError(_unknown(wanted, wheels))
 
 
+def name_of(distribution: Distribution) -> str:
+    """Return a distribution's name; of one whose metadata an interrupted install left without, that of its folder."""
+    name = distribution.metadata["Name"] if distribution.metadata is not None else None
+    return name or Path(str(getattr(distribution, "_path", "unnamed"))).name.partition("-")[0]
+
+
 def is_loaded(entry_point: str) -> bool:
     """Whether verl would load the entry point of this name; reads ``VERL_USE_EXTERNAL_PLUGINS`` as verl does."""
     allowed = os.environ.get(PLUGINS_ENVVAR, "auto").strip().lower()
@@ -121,13 +127,13 @@ def _wheel(point: EntryPoint, distribution: Distribution) -> InstalledWheel:
     problem: str | None = None
     try:
         spec = _load_spec(package)
-    except Exception as error:  # noqa: BLE001 - the file is another package's code; the problem is kept and shown
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the file is another package's code; the problem is kept and shown
         problem = f"{type(error).__name__}: {error}"
     return InstalledWheel(
         name=point.name,
         module=package,
-        distribution=distribution.metadata["Name"],
-        version=distribution.version,
+        distribution=name_of(distribution),
+        version=distribution.version or "unknown",
         spec=spec,
         problem=problem,
     )

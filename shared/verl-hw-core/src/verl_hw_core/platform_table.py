@@ -11,6 +11,7 @@ import difflib
 import json
 import os
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,17 @@ from verl_hw_core.hardware import HardwareSpec
 
 PLATFORM_ENVVAR = "VERL_PLATFORM"
 _PLUGIN_GROUP = "verl.plugins"
+# Device names, which verl's documents call platforms, of platforms of verl's own. Each is near a vendor's of ours in
+# spelling ("npu" and "xpu"), and means another chip.
+_SAME_PLATFORM = {
+    "cuda": "nvidia",
+    "npu": "huawei",
+    "ascend": "huawei",
+    "rocm": "amd",
+    "hip": "amd",
+    "gpu": "",
+    "cpu": "",
+}
 
 
 class PlatformTable(dict[str, type[Any]]):
@@ -107,6 +119,21 @@ def requested_platform() -> str:
     return os.environ.get(PLATFORM_ENVVAR, "").strip().lower()
 
 
+def nearest_platform(wanted: str, known: Iterable[str]) -> str | None:
+    """Return the platform that somebody means who wrote another name; None where a guess would mislead.
+
+    Args:
+        wanted: What was written, in lower case.
+        known: Names to choose from.
+    """
+    names = sorted(known)
+    if wanted in _SAME_PLATFORM:
+        meant = _SAME_PLATFORM[wanted]
+        return meant if meant in names else None
+    near = difflib.get_close_matches(wanted, names, n=1)
+    return near[0] if near else None
+
+
 def check_platform_variable(package: str) -> None:
     """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered.
 
@@ -149,8 +176,8 @@ def _unknown_message(wanted: str, known: dict[str, type[Any]]) -> str:
         return (
             f"{value} comes with {wheels[wanted]}, which is not installed or did not load: pip install {wheels[wanted]}"
         )
-    nearest = difflib.get_close_matches(wanted, sorted({*known, *wheels}), n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
+    nearest = nearest_platform(wanted, {*known, *wheels})
+    hint = f"; did you mean {nearest!r}?" if nearest else "."
     return (
         f"{value} names no platform{hint} Known here: {', '.join(sorted(known))}. "
         f"Correct or unset {PLATFORM_ENVVAR}, or install the package that provides it"

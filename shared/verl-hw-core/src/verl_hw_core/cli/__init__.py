@@ -23,7 +23,8 @@ def main() -> None:
         try:
             app()
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it is None where the shell closed it
+                sys.stdout.flush()
     except Interrupted as interrupted:
         sys.stderr.write(f"verl-hw: stopped by {interrupted}; nothing is left running\n")
         sys.exit(interrupted.exit_code)

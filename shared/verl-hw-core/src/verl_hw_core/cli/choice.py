@@ -5,13 +5,12 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.util import find_spec
 
 from verl_hw_core.detection import Survey, Verdict, survey
 from verl_hw_core.hardware import HardwareSpec
 from verl_hw_core.installed import PLUGINS_ENVVAR, InstalledWheel, is_loaded
-from verl_hw_core.platform_table import PLATFORM_ENVVAR, requested_platform
+from verl_hw_core.platform_table import PLATFORM_ENVVAR, nearest_platform, requested_platform
 
 SIM_ENVVAR = "VERL_HW_SIM"
 PROBE_ROOT_ENVVAR = "VERL_HW_PROBE_ROOT"
@@ -54,8 +53,8 @@ def _named(wanted: str, specs: Sequence[HardwareSpec]) -> Choice:
         if wanted in spec.names:
             meaning = "" if wanted == spec.key else f", which means {spec.key}"
             return Choice(spec.key, f"{_setting(PLATFORM_ENVVAR)}{meaning}")
-    near = get_close_matches(wanted, [name for spec in specs for name in spec.names], n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest_platform(wanted, [name for spec in specs for name in spec.names])
+    hint = f"; did you mean {near!r}?" if near else ""
     return Choice(
         None,
         f"{_setting(PLATFORM_ENVVAR)} is a name of no vendor wheel that verl loads here: verl itself or another "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verl_hw_core.cli.outcome import CANNOT_RUN, FAILED, reported
+from verl_hw_core.cli.own_output import others_print_elsewhere
 from verl_hw_core.errors import VerlHwError
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def doctor(
         if list_checks:
             _list(settings, as_json)
             return
-        report = _examine(settings)
+        with others_print_elsewhere():
+            report = _examine(settings)
         if as_json:
             import json
 
@@ -69,7 +71,9 @@ def _examine(settings: "Settings") -> "Report":
         raise
     except Exception as error:
         # Exit code 1 says something about the machine; a fault of ours must not look like it.
-        traceback.print_exc()
+        from verl_hw_core.doctor.redaction import Redactor
+
+        sys.stderr.write(Redactor().secrets("".join(traceback.format_exception(error))))
         sys.stderr.write("verl-hw: the doctor itself broke, with the error above\n")
         raise typer.Exit(CANNOT_RUN) from error
 
@@ -77,7 +81,8 @@ def _examine(settings: "Settings") -> "Report":
 def _list(settings: "Settings", as_json: bool) -> None:
     from verl_hw_core.doctor.runner import list_checks
 
-    found = list_checks(settings)
+    with others_print_elsewhere():
+        found = list_checks(settings)
     if as_json:
         import json
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from verl_hw_core.cli.outcome import reported
+from verl_hw_core.cli.own_output import others_print_elsewhere
 
 
 def env(
@@ -20,7 +21,8 @@ def env(
         from verl_hw_core.doctor.bug_report import collect
         from verl_hw_core.doctor.markdown import as_markdown
 
-        found = collect()
+        with others_print_elsewhere():
+            found = collect()
         if as_json:
             import json
 

@@ -72,7 +72,8 @@ def marked_processes(mark: str) -> list[int]:
     """Process ids of all living processes that inherited ``mark``."""
     wanted = f"{MARK_ENV}={mark}".encode()
     found = []
-    for entry in Path("/proc").iterdir():
+    # Where there is no /proc, the end of the process group has to do.
+    for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
         if entry.name.isdecimal():
             # A process may end while it is looked at, and others' processes cannot be read.
             with suppress(OSError):

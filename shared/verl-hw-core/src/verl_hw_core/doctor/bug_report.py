@@ -20,7 +20,7 @@ from verl_hw_core.doctor.runner import load_verl, needs_full
 from verl_hw_core.doctor.stages import ChildReport
 from verl_hw_core.doctor.versions import installed_version
 from verl_hw_core.hardware import HardwareSpec
-from verl_hw_core.installed import CORE_DISTRIBUTION, PLUGIN_GROUP
+from verl_hw_core.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, name_of
 
 SCHEMA_VERSION = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
@@ -68,6 +68,7 @@ def collect(deadline: float = 120.0) -> dict[str, Any]:
 
 
 def _system() -> dict[str, str]:
+    memory = memory_bytes()
     return {
         "python": f"{platform.python_version()} ({platform.python_implementation()}, {platform.machine()})",
         "os": _os_name(),
@@ -75,7 +76,7 @@ def _system() -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()),
         "container": _container(),
         "cpus": str(_cpus()),
-        "memory": f"{memory_bytes() / 10**9:.0f} GB",
+        "memory": "unknown" if memory is None else f"{memory / 10**9:.0f} GB",
     }
 
 
@@ -136,8 +137,9 @@ def _vendor_packages(spec: HardwareSpec) -> Iterator[tuple[str, str]]:
     for module in modules:
         if look_up(module).spec is None:
             continue
-        owners = metadata.packages_distributions().get(module, [])
-        yield module, ", ".join(f"{owner} {metadata.version(owner)}" for owner in owners) or "without a package"
+        # A broken package has no name.
+        owners = [owner for owner in metadata.packages_distributions().get(module, []) if owner]
+        yield module, ", ".join(f"{owner} {installed_version(owner)}" for owner in owners) or "without a package"
 
 
 def _sdk(spec: HardwareSpec) -> Iterator[tuple[str, str]]:
@@ -154,7 +156,7 @@ def _plugins(report: ChildReport) -> Iterator[dict[str, str]]:
     for point in metadata.entry_points(group=PLUGIN_GROUP):
         stage = report.stages.get(PREFIX + point.name)
         state = "not loaded" if stage is None else stage.error or "loaded"
-        owner = f"{point.dist.metadata['Name']} {point.dist.version}" if point.dist is not None else point.module
+        owner = f"{name_of(point.dist)} {point.dist.version or 'unknown'}" if point.dist is not None else point.module
         yield {"name": point.name, "package": owner, "state": state}
 
 

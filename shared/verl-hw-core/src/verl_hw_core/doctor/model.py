@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from verl_hw_core.conformance.results import Status
+from verl_hw_core.errors import CheckDefinitionError
 
 SCHEMA_VERSION = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
@@ -23,6 +24,9 @@ class Finding:
         mend: What to type or change, one line to copy where there is one; empty for a pass.
         details: More for whoever has to look deeper, as a traceback.
         ours: Whether the check itself broke, which says nothing about the machine.
+
+    Raises:
+        CheckDefinitionError: A part is of another type; here, so that the traceback ends in the check that is wrong.
     """
 
     status: Status
@@ -31,6 +35,13 @@ class Finding:
     mend: str = ""
     details: str = ""
     ours: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.status, Status):
+            raise CheckDefinitionError(f"a finding's status is a Status, got {self.status!r}")
+        for name in ("observed", "expected", "mend", "details"):
+            if not isinstance(getattr(self, name), str):
+                raise CheckDefinitionError(f"a finding's {name} is text, got {getattr(self, name)!r}")
 
 
 def ok(observed: str, *, details: str = "") -> Finding:

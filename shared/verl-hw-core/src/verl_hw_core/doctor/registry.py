@@ -73,10 +73,12 @@ def check(
     """Make a function a check; the first line of its docstring is the title. See :class:`Check` for the arguments.
 
     Raises:
-        CheckDefinitionError: The id is malformed or taken.
+        CheckDefinitionError: The id is malformed or taken, or ``why`` or ``doc`` is no text.
     """
-    if not _ID.fullmatch(check_id):
+    if not isinstance(check_id, str) or not _ID.fullmatch(check_id):
         raise CheckDefinitionError(f"a check's id is <group>.<name> in lower case, got {check_id!r}")
+    if not isinstance(why, str) or not isinstance(doc, str | None):
+        raise CheckDefinitionError(f"{check_id}: why and doc are text, got {why!r} and {doc!r}")
 
     def decorate(function: CheckFunction) -> CheckFunction:
         known = _checks.get(check_id)

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 
 from verl_hw_core.conformance.results import Status
@@ -57,32 +58,40 @@ def examine(settings: Settings | None = None) -> Report:
     facts = Facts(asked=settings.vendor)
     checks = _selected(builtin_checks(), settings.only)
     groups = [name for name in foreign_groups() if _wants_group(name, settings.only)]
-    if not checks and not groups:
-        raise CheckDefinitionError(f"no check is called {settings.only[0]!r}: verl-hw doctor --list shows all")
+    _refuse_unknown(settings.only, groups)
     _ = facts.vendor  # a vendor that nobody knows is said before anything is started
     others = _look(facts, checks, groups, settings)
-    results = [_judge(check, facts) for check in checks] + _selected_results(others, settings.only)
-    if not results:
-        raise CheckDefinitionError(f"no check is called {settings.only[0]!r}: verl-hw doctor --list shows all")
+    results = [_judge(check, facts) for check in checks] + _of_others(others, settings.only)
+    _refuse_unmatched(settings.only, results)
     return Report(
         vendor=facts.vendor.key if facts.vendor is not None else None,
-        summary=_summary(facts),
+        summary=Redactor().secrets(_summary(facts)),
         results=tuple(_without_secrets(results)),
         seconds=time.monotonic() - started,
     )
 
 
 def list_checks(settings: Settings) -> list[Result]:
-    """Return the checks that ``settings`` select, run none; other packages' modules are loaded in child processes."""
-    ours = [_result(check, Finding(status=Status.SKIP, observed="listed only")) for check in builtin_checks()]
+    """Return the checks that ``settings`` select, run none; other packages' modules are loaded in child processes.
+
+    Raises:
+        CheckDefinitionError: No check has such a name.
+    """
+    groups = [name for name in foreign_groups() if _wants_group(name, settings.only)]
+    _refuse_unknown(settings.only, groups)
+    ours = [
+        _result(check, Finding(status=Status.SKIP, observed="listed only"))
+        for check in _selected(builtin_checks(), settings.only)
+    ]
     with Followers() as followers:
         others = [
             followers.start(partial(foreign.run_group, name, "-", settings.deadline, followers.stop, foreign.LIST))
-            for name in foreign_groups()
-            if _wants_group(name, settings.only)
+            for name in groups
         ]
-        found = [*ours, *(result for other in others for result in other.result())]
-    return _selected_results(found, settings.only)
+        found = [result for other in others for result in other.result()]
+    selected = [*ours, *_of_others(found, settings.only)]
+    _refuse_unmatched(settings.only, selected)
+    return selected
 
 
 def load_verl(facts: Facts, *, full: bool, deadline: float, stop: threading.Event) -> ChildReport:
@@ -174,12 +183,45 @@ def _without_secrets(results: Sequence[Result]) -> Iterator[Result]:
         yield replace(result, finding=clean)
 
 
+def _refuse_unknown(only: Sequence[str], groups: Sequence[str]) -> None:
+    """A misspelt name must not look like a check that passed; those of other packages are known once they are loaded.
+
+    Raises:
+        CheckDefinitionError: A name is that of no check and no group.
+    """
+    known = {name for check in builtin_checks() for name in (check.id, check.group)}
+    unknown = [name for name in only if name not in known and name.partition(".")[0] not in groups]
+    if unknown:
+        near = get_close_matches(unknown[0].lower(), sorted({*known, *groups}), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise CheckDefinitionError(f"no check is called {unknown[0]!r}: {hint}verl-hw doctor --list shows all")
+
+
+def _refuse_unmatched(only: Sequence[str], results: Sequence[Result]) -> None:
+    """The same for the names of other packages' checks.
+
+    Raises:
+        CheckDefinitionError: A name has no result.
+    """
+    found = {name for result in results for name in (result.id, _group(result))}
+    for name in only:
+        if name not in found and f"{name.partition('.')[0]}.load" not in found:
+            raise CheckDefinitionError(
+                f"no check for this vendor is called {name!r}: verl-hw doctor --list shows all, of every vendor"
+            )
+
+
 def _selected(checks: Sequence[Check], only: Sequence[str]) -> list[Check]:
     return [check for check in checks if not only or check.id in only or check.group in only]
 
 
-def _selected_results(results: Sequence[Result], only: Sequence[str]) -> list[Result]:
-    return [one for one in results if not only or one.id in only or one.id.partition(".")[0] in only]
+def _of_others(results: Sequence[Result], only: Sequence[str]) -> list[Result]:
+    """Of other packages' results those that are wanted, and that a group could not be loaded."""
+    return [one for one in results if not only or {one.id, _group(one)} & set(only) or one.id == f"{_group(one)}.load"]
+
+
+def _group(result: Result) -> str:
+    return result.id.partition(".")[0]
 
 
 def _wants_group(name: str, only: Sequence[str]) -> bool:

@@ -90,16 +90,21 @@ def conflicts(packages: Sequence[str], *, besides: Sequence[str] = ()) -> list[C
     return [conflict for conflict in found if conflict.requirement.name not in besides]
 
 
+def requirements_of(distribution: metadata.Distribution) -> Iterator[Requirement]:
+    """Yield what a distribution requires, as far as it can be read."""
+    for line in distribution.requires or ():
+        try:
+            yield Requirement(line)
+        except InvalidRequirement:
+            continue  # metadata of another age; no installer would read it either
+
+
 def _conflicts_of(package: str) -> Iterator[Conflict]:
     try:
         distribution = metadata.distribution(package)
     except metadata.PackageNotFoundError:
         return
-    for line in distribution.requires or ():
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue  # metadata of another age; no installer would read it either
+    for requirement in requirements_of(distribution):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         found = installed_version(requirement.name)

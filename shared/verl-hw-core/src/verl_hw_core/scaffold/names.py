@@ -17,6 +17,8 @@ from verl_hw_core.errors import VendorNameError
 from verl_hw_core.installed import PLUGIN_GROUP, installed_wheels
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+# As torch reads it (c10/core/Device.cpp): letters and underscores up to the colon.
+_DEVICE = re.compile(r"[a-z]+(_[a-z]+)*")
 _LONGEST = 24
 _DISPLAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .+()-]{0,39}")
 _SECONDS = 120
@@ -44,6 +46,10 @@ class VendorNames:
     def __post_init__(self) -> None:
         for what, name in (("the vendor's name", self.vendor), ("--device", self.device), ("--ccl", self.ccl)):
             _check_form(what, name)
+        if not _DEVICE.fullmatch(self.device):
+            raise VendorNameError(
+                f"--device must be without digits, which torch.device() refuses, found {self.device!r}"
+            )
         if not _DISPLAY.fullmatch(self.display):
             raise VendorNameError(
                 f"--display-name must be 1 to 40 letters, digits, blanks and . + - ( ), found {self.display!r}"
@@ -75,7 +81,7 @@ def check_free(names: VendorNames) -> None:
     owners = {**dict.fromkeys(reserved["platforms"], "verl or verl-hw itself"), **_owners_of_platforms()}
     _refuse("the vendor's name", names.vendor, owners)
     _refuse("--device", names.device, {**owners, **dict.fromkeys(reserved["devices"], "torch or verl")})
-    _refuse("--ccl", names.ccl, dict.fromkeys(reserved["backends"], "torch"))
+    _refuse("--ccl", names.ccl, {**_owners_of_backends(), **dict.fromkeys(reserved["backends"], "torch")})
     _check_torch_attribute(names.device)
 
 
@@ -101,6 +107,10 @@ def _owners_of_platforms() -> dict[str, str]:
         for name in (*wheel.spec.names, wheel.spec.device_name) if wheel.spec else ():
             owners.setdefault(name, wheel.distribution)
     return owners
+
+
+def _owners_of_backends() -> dict[str, str]:
+    return {wheel.spec.ccl_backend: wheel.distribution for wheel in installed_wheels() if wheel.spec is not None}
 
 
 def _data(name: str) -> dict[str, Any]:

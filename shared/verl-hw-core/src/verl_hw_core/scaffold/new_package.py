@@ -5,6 +5,7 @@
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from verl_hw_core.errors import OutputFolderError
 from verl_hw_core.scaffold.names import VendorNames, check_free
@@ -41,7 +42,7 @@ def make_repository(names: VendorNames, folder: Path) -> NewPackage:
     check_free(names)
     write_tree(folder, package_files(names, in_tree=False))
     steps = (
-        f"cd {folder}",
+        f"cd {quote(str(folder))}",
         "pip install --group test --editable .",
         "pytest",
         f"verl-hw demo --vendor {names.vendor} --steps 4",
@@ -76,7 +77,7 @@ def make_member(names: VendorNames, start: Path) -> NewPackage:
             shutil.rmtree(begun, ignore_errors=True)
         raise
     steps = (
-        f"cd {root} && uv lock",
+        f"cd {quote(str(root))} && uv lock",
         "python3 scripts/dev.py sync",
         f'Add "{names.vendor}": "{names.device}" to VENDORS in tests/support/wheelkit.py.',
         "python3 scripts/dev.py run python scripts/write_vendor_docs.py",

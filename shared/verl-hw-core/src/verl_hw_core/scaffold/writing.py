@@ -42,19 +42,35 @@ def write_tree(folder: Path, files: Mapping[str, str]) -> None:
     begun: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Beside its place, so that one rename ends it.
-        begun = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        # Beside its place, so that one rename ends it; in an empty folder that is there, so that it stays the folder
+        # that a shell is in, or that a container mounts.
+        begun = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder if folder.exists() else folder.parent))
         for name, text in files.items():
             path = begun / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         begun.chmod(0o777 & ~_umask())
-        begun.rename(folder)
+        if folder.exists():
+            _fill(folder, begun)
+        else:
+            begun.rename(folder)
     except OSError as error:
         raise OutputFolderError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
         if begun is not None:
             shutil.rmtree(begun, ignore_errors=True)
+
+
+def _fill(folder: Path, begun: Path) -> None:
+    """Move everything from ``begun`` into the empty folder that it lies in; what fails is taken back."""
+    done: list[Path] = []
+    try:
+        for entry in sorted(begun.iterdir()):
+            done.append(entry.rename(folder / entry.name))
+    except BaseException:  # an interrupt as well
+        for path in done:
+            path.rename(begun / path.name)
+        raise
 
 
 def replace_files(files: Mapping[Path, str]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 
 from verl_hw_core.detection.modules import look_up
 from verl_hw_core.doctor.facts import Facts
@@ -15,7 +16,7 @@ from verl_hw_core.doctor.registry import VERL, check
 from verl_hw_core.errors import VisibleDevicesError
 from verl_hw_core.hardware import HardwareSpec
 from verl_hw_core.installed import is_loaded
-from verl_hw_core.platform_table import PLATFORM_ENVVAR
+from verl_hw_core.platform_table import PLATFORM_ENVVAR, nearest_platform
 from verl_hw_core.visible_devices import read_mask
 
 # verl's own platforms and the device types of its engines, by their registered names (verl 0.9).
@@ -48,11 +49,11 @@ def platform(facts: Facts) -> Finding:
             expected=f"one of {', '.join(sorted(known))}",
             mend="unset VERL_USE_EXTERNAL_PLUGINS" if installed else f"pip install {wheels[wanted]}",
         )
-    near = get_close_matches(wanted, sorted({*known, *wheels}), n=1)
+    near = nearest_platform(wanted, {*known, *wheels, *_VERL_PLATFORMS})
     return fail(
         f"{PLATFORM_ENVVAR}={value} names no platform",
         expected=f"one of {', '.join(sorted(known))}",
-        mend=f"export {PLATFORM_ENVVAR}={near[0]}" if near else f"unset {PLATFORM_ENVVAR}",
+        mend=f"export {PLATFORM_ENVVAR}={near}" if near else f"unset {PLATFORM_ENVVAR}",
     )
 
 
@@ -118,7 +119,7 @@ def visible(facts: Facts) -> Finding:
             mask = read_mask(spec, facts.environ)
         except VisibleDevicesError as error:
             report = fail if facts.vendor is not None else warn
-            return report(str(error), expected="a mask of that form", mend=_correct(spec, facts))
+            return report(str(error), expected="a mask of that form", mend=_correct(spec, facts, error))
         if mask.entries == ():
             return warn(
                 f"{mask.source}={facts.environ[mask.source]!r}: this shell {_NO_DEVICE} of {spec.display_name}",
@@ -181,7 +182,7 @@ def settings(facts: Facts) -> Finding:
             return warn(
                 f"{name} is read by nobody",
                 expected=f"one of {', '.join(OF_VERL_HW)}",
-                mend=f"export {near[0]}={facts.environ[name]}; unset {name}" if near else f"unset {name}",
+                mend=f"export {near[0]}={quote(facts.environ[name])}; unset {name}" if near else f"unset {name}",
             )
         allowed = VALUES.get(name, ())
         if allowed and facts.environ[name].strip().lower() not in allowed:
@@ -215,7 +216,10 @@ def autoload(facts: Facts) -> Finding:
     return ok("not switched off")
 
 
-def _correct(spec: HardwareSpec, facts: Facts) -> str:
+def _correct(spec: HardwareSpec, facts: Facts, error: VisibleDevicesError) -> str:
+    selector = next((name for name in spec.filtering_envvars if str(error).startswith(f"{name}=")), None)
+    if selector is not None:
+        return f"unset {selector}"
     names = (*spec.overriding_visible_envvars, spec.visible_devices_envvar)
     name = next(name for name in names if name in facts.environ)
     return f"export {name}=0,1   # the devices that you want, or: unset {name}"

@@ -3,6 +3,7 @@
 """Packages beside torch: what verl's requirements say, what is missing, what only pretends to be there."""
 
 from importlib import metadata
+from shlex import quote
 
 from verl_hw_core.detection.modules import look_up
 from verl_hw_core.doctor.facts import Facts
@@ -62,8 +63,7 @@ def faked(_facts: Facts) -> Finding:
         return ok("none of the names that ports like to fake")
     said = [f"module {name} belongs to no installed package: a stub of a migration tool" for name in nameless]
     said += [f"package {name} is installed without its module" for name in empty]
-    where = look_up(nameless[0]).spec if nameless else None
-    mend = f"remove {where.origin}" if where is not None and where.origin else f"pip uninstall {' '.join(empty)}"
+    mend = _put_aside(nameless[0]) if nameless else f"pip uninstall {' '.join(empty)}"
     return warn("; ".join(said), expected="a module with its package, or neither", mend=mend)
 
 
@@ -152,6 +152,14 @@ def overrides(facts: Facts) -> Finding:
             mend="unset TRAINING_FL_FLAGGEMS_ENABLE   # or compare: verl-hw check --only operators",
         )
     return ok("none is switched on")
+
+
+def _put_aside(module: str) -> str:
+    """Moved, and not removed: it may be somebody's checkout on PYTHONPATH."""
+    spec = look_up(module).spec
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    place = quote(folders[0] if folders else str(spec.origin if spec is not None else module))
+    return f"mv {place} {place}.aside"
 
 
 def _belongs_to_some(module: str) -> bool:

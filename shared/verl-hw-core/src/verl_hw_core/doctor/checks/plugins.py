@@ -4,14 +4,15 @@
 
 import re
 from collections.abc import Sequence
+from importlib import metadata
 
 from verl_hw_core.doctor.facts import Facts
-from verl_hw_core.doctor.mends import mend_of_import
+from verl_hw_core.doctor.mends import mend_of_import, missing_module
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.programs.plugins import PREFIX
 from verl_hw_core.doctor.registry import VERL, check
 from verl_hw_core.doctor.stages import Stage
-from verl_hw_core.installed import PLUGINS_ENVVAR
+from verl_hw_core.installed import PLUGIN_GROUP, PLUGINS_ENVVAR, name_of
 
 
 @check(
@@ -93,14 +94,24 @@ def _mend(bad: Sequence[Stage], stages: Sequence[Stage]) -> str:
         return f"export VERL_PLATFORM={meant[1]}" if meant else "unset VERL_PLATFORM"
     if "ContractMismatchError" in text or "VerlVersionError" in text:
         return text.rpartition(": ")[2]
-    mend = mend_of_import(text)
-    if mend is not None:
-        return mend
     others = [_name(stage) for stage in stages if stage not in bad]
-    return (
-        f"reinstall the package of {_name(bad[0])} (traceback: verl-hw doctor --check plugins.load), or leave it out: "
-        f"export {PLUGINS_ENVVAR}={','.join(others) or 'none'}"
+    leave_out = f"or leave it out: export {PLUGINS_ENVVAR}={','.join(others) or 'none'}"
+    module, package = _origin(_name(bad[0]))
+    missing = missing_module(bad[0].error)
+    if missing is not None and missing in (module, module.partition(".")[0]):
+        # Its entry point is left of a package that is gone, as an editable one whose folder was moved.
+        return f"pip install --force-reinstall --no-deps {package}   # gone on purpose: pip uninstall {package}"
+    return mend_of_import(text) or (
+        f"reinstall {package} (traceback: verl-hw doctor --check plugins.load), {leave_out}"
     )
+
+
+def _origin(name: str) -> tuple[str, str]:
+    """Module and package of an entry point."""
+    for point in metadata.entry_points(group=PLUGIN_GROUP):
+        if point.name == name:
+            return point.module, name_of(point.dist) if point.dist is not None else point.module
+    return name, f"the package of {name}"
 
 
 def _why_none(facts: Facts) -> str:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ray: installed, its cluster within reach, and every node of one mind."""
 
+import re
+from shlex import quote
 from typing import Any
 
 from verl_hw_core.detection.modules import look_up
@@ -13,6 +15,9 @@ from verl_hw_core.doctor.stages import Stage
 from verl_hw_core.doctor.versions import installed_version
 from verl_hw_core.ray_support.cluster import start_options
 
+# A difference in a variable; errors of workers hold "=" too, as in "(pid=17, ip=...)".
+_VARIABLE = re.compile(r"(VERL_\w+)=.* there, (.*) here$")
+_UNSET = "(unset)"
 _NO_CLUSTER = "no Ray cluster was started here and RAY_ADDRESS is not set"
 
 
@@ -104,13 +109,14 @@ def _mend_of_connection(stage: Stage, where: str) -> str:
 def _differences(here: dict[str, Any], there: dict[str, Any]) -> list[str]:
     if "error" in there:
         return [there["error"]]
-    said = [
-        f"{name} {there['versions'].get(name, 'not installed')} there, {version} here"
-        for name, version in here["versions"].items()
-        if there["versions"].get(name, "not installed") != version
+    # A wheel that the driver alone lacks counts as well: it takes another platform than its workers.
+    versions = [
+        (name, there["versions"].get(name, "not installed"), here["versions"].get(name, "not installed"))
+        for name in {**here["versions"], **there["versions"]}
     ]
+    said = [f"{name} {theirs} there, {ours} here" for name, theirs, ours in versions if theirs != ours]
     said += [
-        f"{name}={there['variables'][name] or '(unset)'} there, {value or '(unset)'} here"
+        f"{name}={there['variables'][name] or _UNSET} there, {value or _UNSET} here"
         for name, value in here["variables"].items()
         if there["variables"][name] != value
     ]
@@ -121,10 +127,10 @@ def _differences(here: dict[str, Any], there: dict[str, Any]) -> list[str]:
 
 
 def _mend(bad: dict[str, list[str]]) -> str:
-    text = " ".join(part for said in bad.values() for part in said)
-    if "=" in text:
-        name = text.partition("=")[0].rpartition(" ")[2]
-        return f"export {name} before 'ray start' on every node, or pass it in runtime_env.env_vars"
+    found = [match.groups() for said in bad.values() for part in said if (match := _VARIABLE.match(part))]
+    if found:
+        meant = (f"unset {name}" if value == _UNSET else f"export {name}={quote(value)}" for name, value in found)
+        return f"{'; '.join(dict.fromkeys(meant))}   # before 'ray start' on every node, or in runtime_env.env_vars"
     return "install the same versions on every node, and start Ray again"
 
 

@@ -8,7 +8,7 @@ from verl_hw_core.doctor.mends import mend_of_import
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip
 from verl_hw_core.doctor.registry import VERL, check
 from verl_hw_core.errors import VisibleDevicesError
-from verl_hw_core.visible_devices import check_count, read_mask
+from verl_hw_core.visible_devices import Mask, check_count, read_mask
 
 _NO_HARDWARE = "no hardware of an installed vendor is here"
 
@@ -36,22 +36,29 @@ def devices(facts: Facts) -> Finding:
         mask = read_mask(spec, facts.environ)
     except VisibleDevicesError as error:
         return skip(f"the mask cannot be read, see environment.visible: {error}")
+    if count == 0 and mask.entries != ():
+        return fail(
+            f"torch.{spec.device_name} shows no device" + (f" of {mask.source}={mask.value}" if mask.entries else ""),
+            expected="a device",
+            mend="check the driver with the vendor's management tool, and the container's --device options",
+        )
     try:
         check_count(mask, count)
     except VisibleDevicesError as error:
         return fail(
             str(error),
             expected="as many devices as the mask names",
-            mend=f"export {mask.source}={','.join(map(str, range(count)))}   # the devices that are there",
-        )
-    if count == 0 and mask.entries != ():
-        return fail(
-            f"torch.{spec.device_name} shows no device",
-            expected="a device",
-            mend="check the driver with the vendor's management tool, and the container's --device options",
+            mend=_shorter(mask, count),
         )
     where = "SIMULATED: " if facts.simulated else ""
     return ok(f"{where}{count} x {names or spec.display_name} (torch.{spec.device_name}); {mask.source}={mask.value}")
+
+
+def _shorter(mask: Mask, count: int) -> str:
+    """The first ones are known to be there; which of "4,5" is not must be looked up, and 0 may be somebody else's."""
+    if mask.entries == tuple(map(str, range(len(mask.entries or ())))):
+        return f"export {mask.source}={','.join(map(str, range(count)))}   # the devices that are there"
+    return f"unset {mask.source}   # or name devices that the vendor's management tool shows"
 
 
 @check("runtime.collectives", why="verl opens its process groups with this backend", needs=(VERL,))

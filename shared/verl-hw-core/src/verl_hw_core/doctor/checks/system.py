@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operating system grants."""
 
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -27,7 +28,8 @@ def shm(_facts: Facts) -> Finding:
     if not folder.is_dir():
         return skip("there is no /dev/shm")
     total = shutil.disk_usage(folder).total
-    needed = min(int(memory_bytes() * _OBJECT_STORE_PART), _OBJECT_STORE_BYTES)
+    memory = memory_bytes()
+    needed = _OBJECT_STORE_BYTES if memory is None else min(int(memory * _OBJECT_STORE_PART), _OBJECT_STORE_BYTES)
     if total < needed:
         return warn(
             f"{total / 10**9:.2f} GB",
@@ -50,14 +52,17 @@ def open_files(_facts: Facts) -> Finding:
     return ok(f"{soft}, and Ray can raise it to {'any number' if hard == resource.RLIM_INFINITY else hard}")
 
 
-def memory_bytes() -> int:
-    """Memory of the machine, or of the container where that is less."""
-    pages = int(next(iter(Path("/proc/meminfo").read_text(encoding="ascii").splitlines())).split()[1]) * 1024
+def memory_bytes() -> int | None:
+    """Memory of the machine, or of the container where that is less; None where neither says so."""
+    try:
+        pages = max(os.sysconf("SC_PHYS_PAGES"), 0) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):  # the C library reads it from a /proc that is not there
+        pages = 0
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             limit = Path(file).read_text(encoding="ascii").strip()
         except OSError:
             continue  # not a container, or the other version of control groups
         if limit.isdecimal():
-            return min(pages, int(limit))
-    return pages
+            return min(pages or int(limit), int(limit))
+    return pages or None

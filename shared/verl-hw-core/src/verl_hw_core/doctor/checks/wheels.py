@@ -13,7 +13,8 @@ from verl_hw_core.detection import Verdict
 from verl_hw_core.doctor.facts import Facts
 from verl_hw_core.doctor.model import Finding, fail, ok, skip, warn
 from verl_hw_core.doctor.registry import check
-from verl_hw_core.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, PLUGINS_ENVVAR, is_loaded
+from verl_hw_core.doctor.versions import installed_version, requirements_of
+from verl_hw_core.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, PLUGINS_ENVVAR, is_loaded, name_of
 
 
 @check("wheels.installed", why="without a vendor wheel verl knows NVIDIA, AMD and Ascend only")
@@ -43,7 +44,7 @@ def contract(facts: Facts) -> Finding:
     wrong: list[tuple[str, str]] = []
     for wheel in facts.wheels:
         for requirement in _bounds(wheel.distribution):
-            version = metadata.version(requirement.name)
+            version = installed_version(requirement.name) or ""
             # A vendor's build of verl carries a local part, and pre-releases count as what they lead to.
             if not requirement.specifier.contains(version.partition("+")[0], prereleases=True):
                 needs = f"{wheel.distribution} {wheel.version} wants {requirement.name}{requirement.specifier}"
@@ -91,9 +92,7 @@ def twins(facts: Facts) -> Finding:
     """No two packages bring the same plugin."""
     owners = defaultdict(set)
     for point in metadata.entry_points(group=PLUGIN_GROUP):
-        owners[point.name].add(
-            canonicalize_name(point.dist.metadata["Name"]) if point.dist is not None else point.value
-        )
+        owners[point.name].add(canonicalize_name(name_of(point.dist)) if point.dist is not None else point.value)
     double = {name: sorted(packages) for name, packages in owners.items() if len(packages) > 1}
     ours = {wheel.distribution for wheel in facts.wheels}
     if double:
@@ -109,17 +108,12 @@ def twins(facts: Facts) -> Finding:
 
 def _bounds(distribution: str) -> list[Requirement]:
     wanted = (CORE_DISTRIBUTION, "verl")
-    found = [Requirement(line) for line in metadata.distribution(distribution).requires or ()]
-    installed_ones = {name for name in wanted if _is_installed(name)}
-    return [one for one in found if canonicalize_name(one.name) in installed_ones and one.marker is None]
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+    installed_ones = {name for name in wanted if installed_version(name) is not None}
+    return [
+        one
+        for one in requirements_of(metadata.distribution(distribution))
+        if canonicalize_name(one.name) in installed_ones and one.marker is None
+    ]
 
 
 def _entry_point_for(name: str, facts: Facts, known: set[str]) -> str | None:

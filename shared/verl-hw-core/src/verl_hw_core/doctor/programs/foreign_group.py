@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from verl_hw_core.doctor.facts import Facts
+from verl_hw_core.doctor.model import Finding
 from verl_hw_core.doctor.registry import Check, foreign_groups, load_group
 from verl_hw_core.doctor.stages import Stages
+from verl_hw_core.errors import CheckDefinitionError
 
 
 def main(folder: Path, deadline: float, task: str, group: str, vendor: str) -> None:
@@ -34,7 +36,12 @@ def main(folder: Path, deadline: float, task: str, group: str, vendor: str) -> N
 
 
 def _run(check: Check, facts: Facts) -> dict[str, Any]:
-    return asdict(check.run(facts))
+    found = check.run(facts)
+    if not isinstance(found, Finding):
+        raise CheckDefinitionError(
+            f"{check.id} returned {found!r}: a check returns ok(...), warn(...), fail(...) or skip(...)"
+        )
+    return asdict(found)
 
 
 def _applies(check: Check, facts: Facts) -> bool:

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from verl_hw_core.doctor.stages import Stages
-from verl_hw_core.installed import PLUGIN_GROUP, is_loaded
+from verl_hw_core.installed import PLUGIN_GROUP, is_loaded, name_of
 
 PREFIX = "plugin "
 """First part of the name of a plugin's stage; the rest is the entry point's name."""
@@ -92,4 +92,4 @@ def owner_of(module: str) -> str:
 
 
 def _distribution(point: EntryPoint) -> str:
-    return point.dist.metadata["Name"] if point.dist is not None else point.module
+    return name_of(point.dist) if point.dist is not None else point.module
