@@ -7,10 +7,7 @@ Usage: ``python rollout_ray_program.py MODEL_FOLDER``; prints what was seen as J
 
 import asyncio
 import json
-import logging
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import ray
 import torch
 import verl
 from hydra import compose, initialize_config_dir
+from own_ray import own_ray
 from verl import DataProto
 from verl.checkpoint_engine.base import CheckpointEngineManager
 from verl.plugin.platform import get_platform
@@ -228,21 +226,6 @@ def scenario(model: Path) -> dict[str, Any]:
     return facts
 
 
-def main(model: Path) -> None:
-    platform = get_platform()
-    name = platform.ray_resource_name()
-    devices = {"num_gpus": 3} if name == "GPU" else {"resources": {name: 3}}
-    folder = tempfile.mkdtemp(prefix="hfb")
-    ray.init(
-        address="local", num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-        _temp_dir=folder, **devices,
-    )  # fmt: skip
-    try:
-        print(json.dumps(scenario(model)))
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    with own_ray(devices=3, cpus=8, log_to_driver=False):
+        print(json.dumps(scenario(Path(sys.argv[1]))))

@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """verl's own classes drive the bring-up rollout: weights from FSDP2 ranks, log-probs against the trainer's."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from platformkit import clean_environment
+from raykit import answer_of
 from tiny_models import write_language_model
 
 from verl_hw_sim import simulated_environment
 
-HERE = Path(__file__).parent
+PROGRAM = Path(__file__).parent / "rollout_ray_program.py"
 TOLERANCE = 1e-5
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci, pytest.mark.timeout(900)]
@@ -28,24 +25,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(model) -> dict:
-    environment = clean_environment(
-        **simulated_environment("cambricon", 3),
-        VERL_PLATFORM="cambricon",
-        OMP_NUM_THREADS="1",
-        HF_HUB_OFFLINE="1",
-        PYTHONPATH=str(HERE),
-        RAY_raylet_start_wait_time_s="120",
-    )
-    finished = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "rollout_ray_program.py"), str(model)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    return json.loads(finished.stdout.splitlines()[-1])
+    return answer_of(PROGRAM, model, VERL_PLATFORM="cambricon", **simulated_environment("cambricon", 3))
 
 
 def test_two_replicas_on_the_devices_of_their_trainers(seen):
