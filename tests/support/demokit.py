@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,5 +87,6 @@ def demos_below(folder: Path) -> Iterator[Demos]:
     finally:
         for demo in demos.started:
             for pid in demo.left():
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it ended meanwhile
+                    os.kill(pid, signal.SIGKILL)
             demo.process.wait(timeout=30)
