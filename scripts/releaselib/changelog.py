@@ -36,7 +36,8 @@ def close(package: Package, version: str, today: date) -> None:
     """Write the section of a version: the open one that was written by hand, or one from the fragments.
 
     Raises:
-        ReleaseError: There is nothing to say about this version, or both an open section and fragments.
+        ReleaseError: There is nothing to say about this version, or both an open section and fragments, or a section
+            of this version that is closed, or of another that is open.
     """
     text = path(package).read_text(encoding="utf-8")
     is_open = re.compile(_HEADING.format(version=re.escape(version), when="unreleased"), re.MULTILINE)
@@ -45,6 +46,17 @@ def close(package: Package, version: str, today: date) -> None:
         raise ReleaseError(
             f"{package.name}: {path(package).name} has an open section {version} and changelog.d has fragments; "
             "move the fragments' text into the section and remove them"
+        )
+    if section(package, version) is not None:
+        raise ReleaseError(
+            f"{package.name}: {path(package).name} has a dated section {version} already: write what is new into it, "
+            "remove its fragments and commit, or name another version"
+        )
+    other = re.search(_HEADING.format(version=r"(\S+)", when="unreleased"), text, re.MULTILINE)
+    if other and not found:
+        raise ReleaseError(
+            f"{package.name}: {path(package).name} has an open section {other[1]}: prepare that version, or write "
+            f"{version} into its heading"
         )
     if found:
         heading = f"## {version} ({today.isoformat()})\n"

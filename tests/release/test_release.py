@@ -174,4 +174,20 @@ def test_fragments_become_the_section_of_the_next_version(workspace, capsys):
     assert not list((folder / "changelog.d").glob("*.md"))
     assert workspace.release("prepare", "acme", "0.3.0") == 1
     assert "nothing is written about 0.3.0" in capsys.readouterr().err
+    assert workspace.release("prepare", "acme", "0.2.0") == 1
+    assert "has a dated section 0.2.0 already" in capsys.readouterr().err
     assert workspace.release("prepare", "acme", "v0.3") == 1
+
+
+def test_an_open_section_of_another_version_is_not_passed_over(workspace, capsys):
+    """It would stay open below the new one for ever."""
+    folder = workspace.root / "packages" / "verl-hw-acme"
+    path = folder / "CHANGELOG.md"
+    path.write_text(path.read_text().replace("## 0.1.0", "## 0.2.0 (unreleased)\n\n- More.\n\n## 0.1.0", 1))
+    (folder / "changelog.d").mkdir()
+    (folder / "changelog.d" / "12.fix.md").write_text("Averages of empty tensors.")
+    before = path.read_text()
+    for version in ("0.3.0", "0.2.0rc1"):
+        assert workspace.release("prepare", "acme", version) == 1
+        assert f"open section 0.2.0: prepare that version, or write {version}" in capsys.readouterr().err
+    assert path.read_text() == before
