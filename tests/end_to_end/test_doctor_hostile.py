@@ -95,6 +95,21 @@ class TestHalfInstalled:
         assert {"name": "gone", "package": "gone_plugin unknown", "state": "not loaded"} in found
 
 
+def test_verl_and_the_vendors_vllm_want_opposite_versions(patient: Patient) -> None:
+    """What one finding says to type must not be what the next one says to undo."""
+    patient.package("verl", "0.9.1", requires=["numpy>=2.0.0"])
+    patient.package("vllm", "0.9", requires=["numpy<2"])
+    patient.package("numpy", "1.26.4")
+    before = patient.doctor("--check", "packages.requirements")
+    observed = "verl 0.9.1 wants numpy>=2.0.0, found 1.26.4; but vllm 0.9 wants numpy<2"
+    assert_found(before, "packages.requirements", "fail", observed, "pip install --no-deps 'numpy>=2.0.0'")
+    (patient.folder / "site" / "numpy-1.26.4.dist-info").rename(patient.folder / "site" / "numpy-2.2.0.dist-info")
+    patient.package("numpy", "2.2.0")
+    after = patient.doctor("--check", "packages.requirements")
+    mend = "leave numpy 2.2.0, which verl needs, and take a build of vllm that allows it"
+    assert_found(after, "packages.requirements", "warn", "vllm 0.9 wants numpy<2, found 2.2.0", mend)
+
+
 def test_no_index_is_asked_for_what_only_the_vendor_has(patient: Patient) -> None:
     """Anybody can take such a name on an index, and what is there under torch's and vLLM's is for NVIDIA."""
     patient.acme(extension="import torch_acme_kernels\n")

@@ -40,6 +40,11 @@ def test_what_the_vendor_brings_is_not_taken_from_an_index(module: str) -> None:
     )
 
 
+def test_a_library_of_another_build() -> None:
+    error = "ImportError: /opt/torch_acme/_C.so: undefined symbol: _ZN3c106detail"
+    assert "the torch that this library was built for" in (mend_of_import(error) or "")
+
+
 def node(versions: dict[str, str], **variables: str) -> dict[str, Any]:
     return {
         "vendor": None,

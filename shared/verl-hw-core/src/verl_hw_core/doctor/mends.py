@@ -28,13 +28,15 @@ def missing_module(error: str) -> str | None:
 
 
 def mend_of_import(error: str) -> str | None:
-    """Return the line that mends a missing module or a missing library; None for any other error.
+    """Return the line that mends a missing module, or a library that is missing or of another build; else None.
 
     Modules are installed without their requirements: with them, pip may replace the vendor's torch.
     """
     module = missing_module(error)
     if module is not None:
         return _mend_of_module(module)
+    if "undefined symbol" in error:
+        return "use the vendor's image, or install with pip install --no-deps the torch that this library was built for"
     library = _LIBRARY.search(error)
     if library is not None:
         return f"ldconfig -p | grep {library['library']}   # if empty: source the SDK's script, or repair the driver"

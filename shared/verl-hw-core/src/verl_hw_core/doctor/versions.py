@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 _FILE = Path(__file__).parents[1] / "tested_versions.json"
@@ -58,9 +59,13 @@ class Conflict:
     requirement: Requirement
     found: str | None
 
+    @property
+    def wish(self) -> str:
+        """What the package requires."""
+        return f"{self.package} wants {self.requirement.name}{self.requirement.specifier}"
+
     def __str__(self) -> str:
-        found = self.found or "not installed"
-        return f"{self.package} wants {self.requirement.name}{self.requirement.specifier}, found {found}"
+        return f"{self.wish}, found {self.found or 'not installed'}"
 
 
 def version_table() -> tuple[VersionRow, ...]:
@@ -90,6 +95,34 @@ def conflicts(packages: Sequence[str], *, besides: Sequence[str] = ()) -> list[C
     return [conflict for conflict in found if conflict.requirement.name not in besides]
 
 
+def opposed(unmet: Sequence[Conflict], packages: Sequence[str]) -> list[Conflict]:
+    """Return what ``packages`` require that would not be met any more once ``unmet`` is."""
+    lowest = {
+        canonicalize_name(one.requirement.name): bound.version
+        for one in unmet
+        for bound in one.requirement.specifier
+        if bound.operator in (">=", "==", "~=") and not bound.version.endswith(".*")
+    }
+    return [
+        Conflict(package=f"{package} {installed_version(package)}", requirement=one, found=lowest[name])
+        for package in packages
+        if installed_version(package) is not None
+        for one in requirements_of(metadata.distribution(package))
+        if (name := canonicalize_name(one.name)) in lowest and _applies(one) and not _fits(one, lowest[name])
+    ]
+
+
+def required_names(package: str) -> set[str]:
+    """Names of what an installed package requires, extras left out; nothing of one that is not installed."""
+    if installed_version(package) is None:
+        return set()
+    return {canonicalize_name(one.name) for one in requirements_of(metadata.distribution(package)) if _applies(one)}
+
+
+def _applies(requirement: Requirement) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+
+
 def requirements_of(distribution: metadata.Distribution) -> Iterator[Requirement]:
     """Yield what a distribution requires, as far as it can be read."""
     for line in distribution.requires or ():
@@ -105,7 +138,7 @@ def _conflicts_of(package: str) -> Iterator[Conflict]:
     except metadata.PackageNotFoundError:
         return
     for requirement in requirements_of(distribution):
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+        if not _applies(requirement):
             continue
         found = installed_version(requirement.name)
         if found is None or not _fits(requirement, found):

@@ -52,7 +52,7 @@ def tools(facts: Facts) -> Finding:
         return warn(
             "\n".join(item.why for item in bad),
             expected="exit code 0 within two seconds",
-            mend=f"run it by hand and repair the driver or its tool: {_command(bad[0])}",
+            mend=f"run it by hand and repair the driver or its tool: {'; '.join(map(_command, bad))}",
         )
     answered = [
         item.why

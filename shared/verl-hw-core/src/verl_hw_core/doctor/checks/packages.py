@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages beside torch: what verl's requirements say, what is missing, what only pretends to be there."""
 
+from collections.abc import Sequence
 from importlib import metadata
 from shlex import quote
+
+from packaging.utils import canonicalize_name
 
 from verl_hw_core.detection.modules import look_up
 from verl_hw_core.doctor.facts import Facts
 from verl_hw_core.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_core.doctor.registry import FULL, check
-from verl_hw_core.doctor.versions import conflicts, installed_version
+from verl_hw_core.doctor.versions import Conflict, conflicts, installed_version, opposed, required_names
 from verl_hw_core.flags import env_flag
 from verl_hw_core.installed import CORE_DISTRIBUTION
 
@@ -34,17 +37,30 @@ def requirements(facts: Facts) -> Finding:
     hard, soft = conflicts(ours, besides=("verl", CORE_DISTRIBUTION)), conflicts(_JUDGED)
     if not hard and not soft:
         return ok(f"no conflict among the requirements of {', '.join([*ours, *_JUDGED])}")
-    found = hard or soft
+    # What is there fits verl and the wheels, and another package wants what does not: to follow it would break verl.
+    kept = [] if hard else [one for one in soft if _is_required(one, ours)]
+    found = hard or [one for one in soft if one not in kept] or kept
+    others = opposed(hard, _JUDGED)
+    notes = "".join(f"; but {one.wish}: verl's has to win, so take a release of it that allows it" for one in others)
     wanted = dict.fromkeys(f"'{one.requirement.name}{one.requirement.specifier}'" for one in found)
-    opposed = {one.requirement.name for one in hard} & {one.requirement.name for one in soft}
-    notes = f"; {', '.join(sorted(opposed))}: packages ask for opposite versions, verl's has to win" if opposed else ""
     report = fail if hard else warn
     return report(
         "; ".join(map(str, found)) + notes,
         expected="each requirement met",
         # Without --no-deps pip may replace the vendor's torch.
-        mend=f"pip install --no-deps {' '.join(wanted)}",
+        mend=_keep(kept[0]) if found is kept else f"pip install --no-deps {' '.join(wanted)}",
         details="\n".join(map(str, [*hard, *soft])),
+    )
+
+
+def _is_required(one: Conflict, packages: Sequence[str]) -> bool:
+    return any(canonicalize_name(one.requirement.name) in required_names(package) for package in packages)
+
+
+def _keep(one: Conflict) -> str:
+    return (
+        f"leave {one.requirement.name} {one.found}, which verl needs, and take a build of "
+        f"{one.package.partition(' ')[0]} that allows it"
     )
 
 
