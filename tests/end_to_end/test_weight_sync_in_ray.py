@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """verl's own manager moves weights from a trainer to standalone replicas while requests go on."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from platformkit import clean_environment
+from raykit import answer_of
 from tiny_models import write_language_model
 
 from verl_hw_sim import simulated_environment
 
-HERE = Path(__file__).parent
+PROGRAM = Path(__file__).parent / "weight_sync_ray_program.py"
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci, pytest.mark.timeout(900)]
 
@@ -22,24 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.ci, pytest.mark.timeout(900)]
 def seen(tmp_path_factory) -> dict:
     model = tmp_path_factory.mktemp("weight_sync") / "model"
     write_language_model(model)
-    environment = clean_environment(
-        **simulated_environment("cambricon", 4),
-        VERL_PLATFORM="cambricon",
-        OMP_NUM_THREADS="1",
-        HF_HUB_OFFLINE="1",
-        PYTHONPATH=str(HERE),
-        RAY_raylet_start_wait_time_s="120",
-    )
-    finished = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "weight_sync_ray_program.py"), str(model)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    return json.loads(finished.stdout.splitlines()[-1])
+    return answer_of(PROGRAM, model, VERL_PLATFORM="cambricon", **simulated_environment("cambricon", 4))
 
 
 def test_weights_are_the_trainers_bit_by_bit_after_each_update(seen):

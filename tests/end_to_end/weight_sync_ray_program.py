@@ -11,11 +11,8 @@ Usage: ``python weight_sync_ray_program.py MODEL_FOLDER``; prints what was seen 
 import asyncio
 import hashlib
 import json
-import logging
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,6 +20,7 @@ from typing import Any
 
 import ray
 import torch
+from own_ray import own_ray
 from rollout_ray_program import PROMPTS, change_weights, each, said, server_device, settings
 from verl.checkpoint_engine.base import CheckpointEngineManager
 from verl.plugin.platform import get_platform
@@ -168,20 +166,6 @@ def scenario(model: Path) -> dict[str, Any]:
     return facts
 
 
-def main(model: Path) -> None:
-    name = get_platform().ray_resource_name()
-    devices = {"num_gpus": 4} if name == "GPU" else {"resources": {name: 4}}
-    folder = tempfile.mkdtemp(prefix="wsy")
-    ray.init(
-        address="local", num_cpus=16, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-        _temp_dir=folder, **devices,
-    )  # fmt: skip
-    try:
-        print(json.dumps(scenario(model)))
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    with own_ray(devices=4, cpus=16, log_to_driver=False):
+        print(json.dumps(scenario(Path(sys.argv[1]))))
