@@ -16,6 +16,7 @@ import torch
 import transformers
 from registered_models import LATENT_ATTENTION, LAYER, MOE, OURS
 
+from verl_hw_core.errors import MegatronArchitectureError
 from verl_hw_core.megatron.architectures import Converted, MegatronArchitecture, register_architecture, registered
 from verl_hw_core.model_check import program
 from verl_hw_core.model_check.job import Job
@@ -64,6 +65,7 @@ PLANTED = {
     "no norm behind attention": changed(
         layer_spec=lambda layer, _: layer, weights=without(f"{OURS}.self_attention.linear_proj.norm_weight")
     ),
+    "later setting": changed(transformer_config=lambda _: {"add_qkv_bias": True, "of_another_version": 3}),
     "broken layer": changed(layer_spec=lambda layer, _: layer.no_such_part),
 }
 
@@ -92,12 +94,26 @@ def compare(models: Path, out: Path, name: str, model: str) -> None:
     (out / f"{name}.json").write_text(json.dumps(report))
 
 
+def build_with_unusual_names() -> str:
+    """What a config without ``rms_norm_eps`` ends with."""
+    from verl_hw_core.megatron.architecture_bridge import bridge_class
+
+    config = plover_llm.PloverConfig()
+    del config.rms_norm_eps
+    try:
+        bridge_class(RIGHT)(config)
+    except MegatronArchitectureError as error:
+        return str(error)
+    return "nothing was refused"
+
+
 def main() -> None:
     models, out = map(Path, sys.argv[1:3])
     write_models(models)
     for name, architecture in PLANTED.items():
         register_architecture(architecture)
         compare(models, out, name, "plover")
+    (out / "unusual names.txt").write_text(build_with_unusual_names())
     register_architecture(RIGHT)
     compare(models, out, "tied", "plover-tied")
     compare(models, out, "mbridge dense", "qwen3")

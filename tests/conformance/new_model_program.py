@@ -12,12 +12,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import mtp_reference
 import plover_llm
 import torch
 import transformers as hf
 from megatron_cases import CLIP, LEARNING_RATE, STEPS, VOCABULARY, Case, reference_loss
 from new_model_cases import CASES, FROZEN, MTP, SHARDED, TRAINED_MTP
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from verl_hw_core.demo.assets import write_tokenizer
 
@@ -53,7 +54,7 @@ def write_models(folder: Path) -> None:
                 parameter.copy_(parameter + noise if parameter.dim() == 1 else noise)
         model.save_pretrained(folder / name)
         write_tokenizer(folder / name)
-    add_mtp_block(folder / "mtp")
+    mtp_reference.add_block(folder / "mtp", COMMON["hidden_size"], COMMON["num_hidden_layers"])
 
 
 def reference(folder: Path) -> list[dict]:
@@ -73,18 +74,6 @@ def reference(folder: Path) -> list[dict]:
         optimizer.zero_grad()
         steps.append({"loss": loss.item(), "grad_norm": norm.item()})
     return steps
-
-
-def add_mtp_block(folder: Path) -> None:
-    """Tensors of the block to the checkpoint; transformers leaves them out."""
-    path = folder / "model.safetensors"
-    weights, generator = load_file(path), torch.Generator().manual_seed(3)
-    size, last = COMMON["hidden_size"], f"model.layers.{COMMON['num_hidden_layers']}"
-    shapes = {f"{last}.{name}.weight": (size,) for name in ("enorm", "hnorm", "final_norm")}
-    shapes[f"{last}.eh_proj.weight"] = (size, 2 * size)
-    shapes |= {name.replace("layers.0", "layers.2"): one.shape for name, one in weights.items() if "layers.0" in name}
-    weights |= {name: torch.randn(shape, generator=generator) / 10 for name, shape in shapes.items()}
-    save_file(weights, path, metadata={"format": "pt"})
 
 
 def run_with_mtp(models: Path, out: Path, case: Case, train: bool) -> None:
@@ -214,7 +203,9 @@ def main() -> None:
         config = json.loads((models / "unregistered" / "config.json").read_text())
         (models / "unregistered" / "config.json").write_text(json.dumps({**config, "model_type": "gemma2"}))
         write_tokenizer(models / "unregistered")
-        (models / "reference.json").write_text(json.dumps({name: reference(models / name) for name in configs()}))
+        written = {name: reference(models / name) for name in configs()}
+        written["mtp loss"] = mtp_reference.loss(models / "mtp", COMMON["num_hidden_layers"])
+        (models / "reference.json").write_text(json.dumps(written))
     else:
         train(models, *out)
 

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from documents import ROOT
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory) -> dict[str, dict]:
+def reports(tmp_path_factory) -> dict[str, Any]:
     """Every model and every planted fault of model_check_program.py, in one process."""
     folder = tmp_path_factory.mktemp("check")
     models, out, log = folder / "models", folder / "out", folder / "log.txt"
@@ -44,7 +45,8 @@ def reports(tmp_path_factory) -> dict[str, dict]:
             check=False,
         )
     assert done.returncode == 0, log.read_text()[-3000:]
-    return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
+    texts = {path.stem: path.read_text() for path in out.glob("*.txt")}
+    return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")} | texts | {"log": log.read_text()}
 
 
 def findings(reports: dict[str, dict], name: str) -> dict[str, dict]:
@@ -148,6 +150,18 @@ def test_a_missing_norm_is_named(reports):
     assert set(wrong["weight mapping"]["tensors"]) == {
         f"model.layers.{layer}.self_attn.out_norm.weight" for layer in (0, 1)
     }
+
+
+def test_a_setting_of_another_megatron_is_left_out_and_named(reports):
+    assert reports["later setting"]["passed"]
+    assert "has no of_another_version=3: left out of the config of plover" in reports["log"]
+
+
+def test_a_setting_that_megatron_would_make_up_is_asked_for(reports):
+    assert reports["unusual names"] == (
+        "plover: its config has nothing for layernorm_epsilon under the usual names; transformer_config of its "
+        "registration must return them"
+    )
 
 
 def test_a_layer_that_cannot_be_built_is_a_result(reports):

@@ -67,7 +67,8 @@ def test_data_blocks_can_be_read():
 
 
 def test_entry_point_groups_are_ours_or_verls():
-    known = {"verl.plugins", "verl_hw.checks", "verl_hw.doctor", "verl_hw.model_patches", "verl_hw_sim.profiles"}
+    ours = {"checks", "doctor", "megatron_architectures", "model_patches"}
+    known = {"verl.plugins", "verl_hw_sim.profiles"} | {f"verl_hw.{name}" for name in ours}
     groups = {
         group
         for block in all_blocks("toml")

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """mbridge's bridge for a registered model. Imports megatron and mbridge; only a process that needs them does."""
 
+import dataclasses
 import logging
 from collections.abc import Callable
+from importlib import metadata
 from typing import Any, ClassVar
 
 import torch
@@ -46,7 +48,7 @@ class ArchitectureBridge(LLMBridge):  # type: ignore[misc, unused-ignore]
         super().__init__(hf_config, *arguments, **named)
 
     def _build_config(self) -> Any:
-        own = self.architecture.transformer_config(self.hf_config)
+        own = self._known(self.architecture.transformer_config(self.hf_config))
         missing = [name for name in _REQUIRED if name not in own and name not in self._CONFIG_MAPPING]
         if missing:
             raise MegatronArchitectureError(
@@ -57,6 +59,19 @@ class ArchitectureBridge(LLMBridge):  # type: ignore[misc, unused-ignore]
         config = self._build_base_config(**{**own, **conventions})
         self.names = WeightNames(self.architecture.weights, config.num_layers)
         return config
+
+    def _known(self, own: dict[str, Any]) -> dict[str, Any]:
+        """Leave out what the installed megatron-core does not have, and say so."""
+        known = {field.name for field in dataclasses.fields(self.TransformerConfigClass)}
+        unknown = sorted(own.keys() - known)
+        if unknown:
+            logger.warning(
+                "megatron-core %s has no %s: left out of the config of %s",
+                metadata.version("megatron-core"),
+                ", ".join(f"{name}={own[name]!r}" for name in unknown),
+                self.architecture.model_type,
+            )
+        return {name: value for name, value in own.items() if name in known}
 
     def _get_gptmodel_args(self) -> dict[str, Any]:
         arguments = {
