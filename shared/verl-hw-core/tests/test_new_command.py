@@ -151,6 +151,22 @@ def test_an_empty_folder_that_is_there_stays_that_folder(new, tmp_path, monkeypa
     assert "cd 'with a blank'" in new(*ACME, "--out", "with a blank").output
 
 
+def test_in_another_repository_the_last_step_makes_no_second_one(new, tmp_path):
+    (tmp_path / ".git").mkdir()
+    output = new(*ACME, "--out", "sub/acme").output
+    assert f"It lies in the repository {tmp_path}" in output
+    assert "git init" not in output
+
+
+def test_long_names_need_no_display_name(new, tmp_path):
+    done = new("a" * 24, "--device", "b_" * 10 + "c", "--ccl", "accl")
+    assert done.exit_code == 0, done.output
+    assert (
+        'display_name="A' + "a" * 23 + '"'
+        in (tmp_path / f"verl-hw-{'a' * 24}/src/verl_hw_{'a' * 24}/spec.py").read_text()
+    )
+
+
 def test_a_fault_in_an_empty_folder_is_taken_back(new, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     rename, said = Path.rename, iter([False, False, True])

@@ -27,12 +27,12 @@ def new(
     It passes its own tests as it is, and the demo runs on it. Nothing is overwritten.
     """
     with reported():
-        from verl_hw_core.scaffold.names import VendorNames
+        from verl_hw_core.scaffold.names import VendorNames, default_display
         from verl_hw_core.scaffold.new_package import make_member, make_repository
 
         if in_tree and out is not None:
             raise typer.BadParameter("--in-tree has its own place, packages/: leave --out out")
-        display = display_name if display_name is not None else f"{vendor.replace('_', ' ').title()} {device.upper()}"
+        display = display_name if display_name is not None else default_display(vendor, device)
         names = VendorNames(vendor=vendor, device=device, ccl=ccl, display=display)
         made = make_member(names, Path.cwd()) if in_tree else make_repository(names, out or Path(names.distribution))
         typer.echo(f"{names.distribution} is in {made.folder}")

@@ -20,7 +20,8 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # As torch reads it (c10/core/Device.cpp): letters and underscores up to the colon.
 _DEVICE = re.compile(r"[a-z]+(_[a-z]+)*")
 _LONGEST = 24
-_DISPLAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .+()-]{0,39}")
+_LONGEST_DISPLAY = 40
+_DISPLAY = re.compile(rf"[A-Za-z0-9][A-Za-z0-9 .+()-]{{0,{_LONGEST_DISPLAY - 1}}}")
 _SECONDS = 120
 
 
@@ -52,7 +53,8 @@ class VendorNames:
             )
         if not _DISPLAY.fullmatch(self.display):
             raise VendorNameError(
-                f"--display-name must be 1 to 40 letters, digits, blanks and . + - ( ), found {self.display!r}"
+                f"--display-name must be 1 to {_LONGEST_DISPLAY} letters, digits, blanks and . + - ( ), "
+                f"found {self.display!r}"
             )
 
     @property
@@ -69,6 +71,13 @@ class VendorNames:
     def class_prefix(self) -> str:
         """Start of the names of its classes."""
         return "".join(part.capitalize() for part in self.vendor.split("_"))
+
+
+def default_display(vendor: str, device: str) -> str:
+    """Return the name for people where none was given: the vendor's and the device's, where that is short enough."""
+    maker = vendor.replace("_", " ").title()
+    name = f"{maker} {device.upper().replace('_', ' ')}"
+    return name if len(name) <= _LONGEST_DISPLAY else maker
 
 
 def check_free(names: VendorNames) -> None:

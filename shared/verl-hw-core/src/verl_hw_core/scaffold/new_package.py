@@ -48,9 +48,18 @@ def make_repository(names: VendorNames, folder: Path) -> NewPackage:
         f"verl-hw demo --vendor {names.vendor} --steps 4",
         f"Answer each [U] in src/{names.module}/spec.py, with its source; then fill in README.md and docs/.",
         f"On a machine with the hardware: verl-hw check --vendor {names.vendor}, then verl-hw demo --real.",
-        "Keep it: git init && git add . && git commit",
+        _keep(folder.absolute()),
     )
     return NewPackage(names=names, folder=folder, changed=(), next_steps=steps)
+
+
+def _keep(folder: Path) -> str:
+    around = next((one for one in folder.parents if (one / ".git").exists()), None)
+    if around is None:
+        return "Keep it: git init && git add . && git commit"
+    return (
+        f"It lies in the repository {around}: move it out, since GitHub runs its .github of a repository's root only."
+    )
 
 
 def make_member(names: VendorNames, start: Path) -> NewPackage:
