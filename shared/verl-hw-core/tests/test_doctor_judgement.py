@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from verl_hw_core.cli.app import app
 from verl_hw_core.conformance.results import Status
-from verl_hw_core.doctor import registry, runner
+from verl_hw_core.doctor import bug_report, registry, runner
 from verl_hw_core.doctor.facts import Facts
 from verl_hw_core.doctor.known_variables import OF_VERL_HW, VALUES
 from verl_hw_core.doctor.model import Finding, Report, Result, fail, ok, warn
@@ -103,6 +103,14 @@ class TestExitCodes:
         answer = doctor()
         assert answer.exit_code == 2
         assert "the doctor itself broke" in answer.stderr
+
+    def test_so_is_a_bug_report_that_breaks(self, doctor: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MY_TOKEN", "letmein-please")
+        monkeypatch.setattr(bug_report, "Facts", lambda: {}["letmein-please"])
+        answer = CliRunner().invoke(app, ["env"])
+        assert (answer.exit_code, answer.stdout) == (2, "")
+        assert "KeyError: '<hidden>'" in answer.stderr
+        assert "the bug report itself broke" in answer.stderr
 
     def test_its_own_traceback_holds_no_secret(self, doctor: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MY_TOKEN", "letmein-please")

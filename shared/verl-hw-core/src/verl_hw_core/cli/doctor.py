@@ -2,18 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """``verl-hw doctor``: what is wrong here for verl, why it matters and what to type."""
 
-import sys
-import traceback
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from verl_hw_core.cli.outcome import CANNOT_RUN, FAILED, reported
+from verl_hw_core.cli.outcome import CANNOT_RUN, FAILED, own_faults, reported
 from verl_hw_core.cli.own_output import others_print_elsewhere
-from verl_hw_core.errors import VerlHwError
 
 if TYPE_CHECKING:
-    from verl_hw_core.doctor.model import Report
     from verl_hw_core.doctor.runner import Settings
 
 
@@ -38,14 +34,14 @@ def doctor(
     Exit code 0: fine, or warnings only; 1: a check failed; 2: the doctor could not run or a check of its own broke.
     """
     with reported():
-        from verl_hw_core.doctor.runner import Settings
+        from verl_hw_core.doctor.runner import Settings, examine
 
         settings = Settings(vendor=vendor, only=tuple(check or ()), deadline=deadline)
         if list_checks:
             _list(settings, as_json)
             return
-        with others_print_elsewhere():
-            report = _examine(settings)
+        with own_faults("doctor"), others_print_elsewhere():
+            report = examine(settings)
         if as_json:
             import json
 
@@ -62,26 +58,10 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def _examine(settings: "Settings") -> "Report":
-    from verl_hw_core.doctor.runner import examine
-
-    try:
-        return examine(settings)
-    except VerlHwError:
-        raise
-    except Exception as error:
-        # Exit code 1 says something about the machine; a fault of ours must not look like it.
-        from verl_hw_core.doctor.redaction import Redactor
-
-        sys.stderr.write(Redactor().secrets("".join(traceback.format_exception(error))))
-        sys.stderr.write("verl-hw: the doctor itself broke, with the error above\n")
-        raise typer.Exit(CANNOT_RUN) from error
-
-
 def _list(settings: "Settings", as_json: bool) -> None:
     from verl_hw_core.doctor.runner import list_checks
 
-    with others_print_elsewhere():
+    with own_faults("doctor"), others_print_elsewhere():
         found = list_checks(settings)
     if as_json:
         import json

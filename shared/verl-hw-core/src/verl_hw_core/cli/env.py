@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from verl_hw_core.cli.outcome import reported
+from verl_hw_core.cli.outcome import own_faults, reported
 from verl_hw_core.cli.own_output import others_print_elsewhere
 
 
@@ -21,7 +21,7 @@ def env(
         from verl_hw_core.doctor.bug_report import collect
         from verl_hw_core.doctor.markdown import as_markdown
 
-        with others_print_elsewhere():
+        with own_faults("bug report"), others_print_elsewhere():
             found = collect()
         if as_json:
             import json

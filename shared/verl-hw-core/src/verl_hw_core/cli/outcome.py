@@ -5,6 +5,7 @@
 Exit codes: 0 as wanted, 1 it ran and the result is not as wanted, 2 it could not run as asked, 130 Ctrl-C.
 """
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,3 +25,21 @@ def reported() -> Iterator[None]:
     except VerlHwError as error:
         typer.echo(f"verl-hw: {error}", err=True)
         raise typer.Exit(FAILED if isinstance(error, TrainingFailedError) else CANNOT_RUN) from error
+
+
+@contextmanager
+def own_faults(what: str) -> Iterator[None]:
+    """Say that ``what`` itself broke, with the traceback, and end with 2: 1 says something about the machine.
+
+    The traceback is what people paste, so it is without secrets.
+    """
+    try:
+        yield
+    except (VerlHwError, typer.Exit):
+        raise
+    except Exception as error:
+        from verl_hw_core.doctor.redaction import Redactor
+
+        typer.echo(Redactor().secrets("".join(traceback.format_exception(error))), err=True, nl=False)
+        typer.echo(f"verl-hw: the {what} itself broke, with the error above", err=True)
+        raise typer.Exit(CANNOT_RUN) from error
