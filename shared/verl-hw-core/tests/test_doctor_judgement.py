@@ -73,8 +73,8 @@ class TestExitCodes:
         [
             (["--check", "nothing.such"], "no check is called 'nothing.such'"),
             (
-                ["--check", "system", "--check", "sistem.shm"],
-                "no check is called 'sistem.shm': did you mean 'system.shm'?",
+                ["--check", "system", "--check", "sys_tem.shm"],
+                "no check is called 'sys_tem.shm': did you mean 'system.shm'?",
             ),
             (["--list", "--check", "nothing"], "no check is called 'nothing'"),
             (["--vendor", "nobody"], "unknown vendor 'nobody'"),
