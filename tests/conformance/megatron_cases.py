@@ -26,6 +26,7 @@ class Case:
     ranks: int = 2
     tp: int = 1
     pp: int = 1
+    vpp: int | None = None
     cp: int = 1
     ep: int = 1
     sequence_parallel: bool = False
@@ -42,16 +43,19 @@ BF16 = {"dtype": "bfloat16", "checkpoint": True}
 CASES = [
     # fp32, which verl refuses and the program lets through: the mathematics, sharply.
     Case("tp2", tp=2),
+    Case("tp4", ranks=4, tp=4),  # more ranks than key-value heads
     Case("tp2-padded", tp=2, packed=False),
     Case("tp2-sequence-parallel", tp=2, sequence_parallel=True, model="qwen3"),
     Case("dp2", model="tied"),
     Case("pp2", pp=2, model="tied", packed=False),
+    Case("pp2-virtual", pp=2, vpp=2, model="deep"),
     Case("cp2", cp=2),
     Case("cp2-padded", cp=2, packed=False),
     Case("ep2", ep=2, model="moe"),
     Case("tp2-pp2", ranks=4, tp=2, pp=2, sequence_parallel=True, model="qwen3"),
     Case("critic-tp2", tp=2, sequence_parallel=True, model="critic", model_type="value_model"),
     Case("fsdp2", strategy="fsdp2", model="qwen3"),
+    Case("fp16-tp2", tp=2, sequence_parallel=True, dtype="float16", checkpoint=True),
     # bf16, as verl runs it, with checkpoints.
     Case("bf16-tp2", tp=2, sequence_parallel=True, model="qwen3", **BF16),
     Case("bf16-dp2-offload-recompute", offload=True, override=RECOMPUTE, **BF16),
@@ -76,6 +80,7 @@ def write_models(folder: Path) -> None:
     experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True}
     models = {
         "qwen2": hf.Qwen2ForCausalLM(hf.Qwen2Config(**common, tie_word_embeddings=False)),
+        "deep": hf.Qwen2ForCausalLM(hf.Qwen2Config(**{**common, "num_hidden_layers": 4}, tie_word_embeddings=False)),
         "qwen3": hf.Qwen3ForCausalLM(hf.Qwen3Config(**common, head_dim=8, tie_word_embeddings=False)),
         "tied": hf.Qwen2ForCausalLM(hf.Qwen2Config(**common, tie_word_embeddings=True)),
         "critic": hf.Qwen2ForTokenClassification(hf.Qwen2Config(**common, tie_word_embeddings=False, num_labels=1)),

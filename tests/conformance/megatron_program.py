@@ -53,6 +53,7 @@ def megatron_settings(case: Case) -> tuple:
         **common_settings(case),
         tensor_model_parallel_size=case.tp,
         pipeline_model_parallel_size=case.pp,
+        virtual_pipeline_model_parallel_size=case.vpp,
         context_parallel_size=case.cp,
         expert_model_parallel_size=case.ep,
         sequence_parallel=case.sequence_parallel,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from verl_hw_core.errors import UnsupportedModelSettingError
-from verl_hw_core.megatron.settings import local_overrides, require_local, require_possible
+from verl_hw_core.megatron.settings import local_overrides, require_local, require_possible, torch_adam_overrides
 
 KNOWN = frozenset({"persist_layer_norm", "bias_activation_fusion", "apply_rope_fusion", "recompute_granularity"})
 
@@ -46,3 +46,22 @@ def test_what_needs_transformer_engine_is_named():
     require_local(SimpleNamespace(dynamic_context_parallel=False, use_megatron_fsdp=False))
     with pytest.raises(UnsupportedModelSettingError, match=r"^dynamic_context_parallel: "):
         require_local(SimpleNamespace(dynamic_context_parallel=True, use_megatron_fsdp=False))
+
+
+def optimizer(**given: object) -> SimpleNamespace:
+    return SimpleNamespace(**{"override_optimizer_config": None, "use_precision_aware_optimizer": False, **given})
+
+
+def test_torchs_adam_is_kept_where_verl_chooses_another_for_fp16():
+    assert torch_adam_overrides(optimizer()) == {"use_precision_aware_optimizer": False}
+    given = torch_adam_overrides(optimizer(override_optimizer_config={"adam_eps": 1e-6}))
+    assert given == {"adam_eps": 1e-6, "use_precision_aware_optimizer": False}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"use_precision_aware_optimizer": True}, {"override_optimizer_config": {"use_precision_aware_optimizer": True}}],
+)
+def test_an_optimizer_of_transformer_engine_is_refused_by_name(asked):
+    with pytest.raises(UnsupportedModelSettingError, match=r"use_precision_aware_optimizer=True: .*TransformerEngine"):
+        torch_adam_overrides(optimizer(**asked))

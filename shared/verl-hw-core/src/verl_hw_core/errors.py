@@ -181,6 +181,10 @@ class LoadOrderError(MegatronError):
     """Something was imported before the vendor's module that has to come first."""
 
 
+class MegatronCheckpointError(MegatronError, ValueError):
+    """A checkpoint of a Megatron engine cannot be loaded into an engine with other parallel sizes."""
+
+
 class MegatronArchitectureError(MegatronError, ValueError):
     """The registration of a model for the Megatron backend is wrong or incomplete."""
 

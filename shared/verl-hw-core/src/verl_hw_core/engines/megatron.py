@@ -8,6 +8,7 @@ combined with verl's engine.
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 from verl.plugin.platform import get_platform
@@ -28,6 +29,9 @@ class AcceleratorMegatronEngine(BaseEngine):
 
     model_config: Any
     engine_config: Any
+    optimizer_config: Any
+    checkpoint_mananager: Any
+    tf_config: Any
     bridge: Any
     module: Any
 
@@ -64,6 +68,14 @@ class AcceleratorMegatronEngine(BaseEngine):
         super().initialize()
         record_engine(self)
 
+    def load_checkpoint(self, local_path: str, *args: Any, **kwargs: Any) -> None:
+        """Load as verl does; a checkpoint that another parallel layout wrote is refused before anything is changed."""
+        from verl_hw_core.megatron import checkpoints
+
+        if local_path is not None and self.checkpoint_mananager.should_load_optimizer:
+            checkpoints.require_same_cut(Path(local_path), self.tf_config)
+        super().load_checkpoint(local_path, *args, **kwargs)
+
     def _build_tf_config(self) -> None:
         # They import megatron, which is loaded by now.
         from megatron.core.transformer import TransformerConfig
@@ -78,6 +90,9 @@ class AcceleratorMegatronEngine(BaseEngine):
             overrides = self.engine_config.override_transformer_config
             known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
             overrides.update(settings.local_overrides(overrides, known, self.engine_config.sequence_parallel))
+            if not self.engine_config.forward_only:
+                optimizer = settings.torch_adam_overrides(self.optimizer_config)
+                object.__setattr__(self.optimizer_config, "override_optimizer_config", optimizer)  # it is frozen
         super()._build_tf_config()
 
 

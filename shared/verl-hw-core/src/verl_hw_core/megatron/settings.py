@@ -58,6 +58,26 @@ def require_local(engine_config: Any) -> None:
         )
 
 
+def torch_adam_overrides(optimizer_config: Any) -> dict[str, Any]:
+    """Return verl's ``override_optimizer_config`` for torch's Adam, which keeps its moments in fp32.
+
+    verl switches TransformerEngine's precision-aware optimizer on for fp16, whatever the configuration says.
+
+    Args:
+        optimizer_config: verl's ``McoreOptimizerConfig``.
+
+    Raises:
+        UnsupportedModelSettingError: The user asked for that optimizer.
+    """
+    overrides = dict(optimizer_config.override_optimizer_config or {})
+    name = "use_precision_aware_optimizer"
+    if overrides.get(name, getattr(optimizer_config, name, False)):
+        raise UnsupportedModelSettingError(
+            f"{name}=True: Megatron has this optimizer with TransformerEngine only, which is missing. Set it to False"
+        )
+    return {**overrides, name: False}
+
+
 def local_overrides(requested: Mapping[str, Any], known: frozenset[str], sequence_parallel: bool) -> dict[str, Any]:
     """Return verl's ``override_transformer_config`` for layers from torch operations.
 
