@@ -77,6 +77,8 @@ def write_models(folder: Path) -> None:
         "plover-tied": plover_llm.PloverConfig(tie_word_embeddings=True),
         "qwen3": transformers.Qwen3Config(tie_word_embeddings=False),
         "qwen3_moe": transformers.Qwen3MoeConfig(tie_word_embeddings=False, norm_topk_prob=True),
+        "qwen2_moe": transformers.Qwen2MoeConfig(tie_word_embeddings=False),
+        "mixtral": transformers.MixtralConfig(tie_word_embeddings=False),
         "deepseek_v3": transformers.DeepseekV3Config(tie_word_embeddings=False, rope_scaling=None),
     }
     for name, config in configs.items():
@@ -118,6 +120,8 @@ def main() -> None:
     compare(models, out, "tied", "plover-tied")
     compare(models, out, "mbridge dense", "qwen3")
     compare(models, out, "mbridge experts", "qwen3_moe")
+    for name in ("qwen2_moe", "mixtral", "deepseek_v3"):
+        compare(models, out, f"mbridge {name}", name)
     register_architecture(MOE)
     compare(models, out, "experts", "qwen3_moe")
     register_architecture(LATENT_ATTENTION)

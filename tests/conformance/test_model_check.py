@@ -164,6 +164,16 @@ def test_a_setting_that_megatron_would_make_up_is_asked_for(reports):
     )
 
 
+def test_faults_of_mbridges_own_bridges_are_found(reports):
+    """As docs/new_model.md lists them; one that is mended goes from there and from here."""
+    gates = {f"model.layers.{layer}.mlp.shared_expert_gate.weight" for layer in (0, 1)}
+    wrong = failed(reports, "mbridge qwen2_moe")
+    assert set(wrong["weight mapping"]["tensors"]) == gates
+    assert "layer 0 mlp" in wrong["logits, packed"]["observed"]
+    assert "'NoneType' and 'int'" in failed(reports, "mbridge mixtral")["weight mapping"]["observed"]
+    assert "'max_position_embeddings'" in failed(reports, "mbridge deepseek_v3")["build"]["observed"]
+
+
 def test_a_layer_that_cannot_be_built_is_a_result(reports):
     wrong = failed(reports, "broken layer")
     assert "no_such_part" in wrong["build"]["observed"]
