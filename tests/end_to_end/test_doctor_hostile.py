@@ -117,6 +117,15 @@ def test_no_index_is_asked_for_what_only_the_vendor_has(patient: Patient) -> Non
     assert_found(answer, "runtime.devices", "fail", "No module named 'torch_acme_kernels'", "use the vendor's image")
 
 
+def test_an_old_verl_is_upgraded_without_touching_torch(patient: Patient) -> None:
+    said = "verl-hw-zeta needs verl>=0.9 (its plugin interface), found 0.7.1: pip install -U 'verl>=0.9'"
+    patient.wheel(
+        "zeta", SPEC, code=f"from verl_hw_core.errors import VerlVersionError\nraise VerlVersionError({said!r})"
+    )
+    answer = patient.doctor("--check", "plugins.load", VERL_USE_EXTERNAL_PLUGINS="zeta")
+    assert_found(answer, "plugins.load", "fail", "found 0.7.1", "pip install -U --no-deps 'verl>=0.9'")
+
+
 def test_a_mask_of_devices_that_are_all_gone_is_not_mended_with_an_empty_one(patient: Patient) -> None:
     patient.acme(extension="", count=0)
     answer = patient.doctor("--check", "runtime", VERL_USE_EXTERNAL_PLUGINS="acme", ACME_VISIBLE_DEVICES="0,1")

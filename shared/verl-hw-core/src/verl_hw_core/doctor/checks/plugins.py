@@ -93,7 +93,8 @@ def _mend(bad: Sequence[Stage], stages: Sequence[Stage]) -> str:
     if "VERL_PLATFORM=" in text:
         return f"export VERL_PLATFORM={meant[1]}" if meant else "unset VERL_PLATFORM"
     if "ContractMismatchError" in text or "VerlVersionError" in text:
-        return text.rpartition(": ")[2]
+        # With verl's requirements pip may replace the vendor's torch; packages.requirements says what else is missing.
+        return text.rpartition(": ")[2].replace("pip install -U", "pip install -U --no-deps", 1)
     others = [_name(stage) for stage in stages if stage not in bad]
     leave_out = f"or leave it out: export {PLUGINS_ENVVAR}={','.join(others) or 'none'}"
     module, package = _origin(_name(bad[0]))
