@@ -43,7 +43,7 @@ def is_sent_in_place(tensor: torch.Tensor, device: torch.device) -> bool:
         device: Where buckets live.
     """
     enough = tensor.numel() * tensor.dtype.itemsize >= IN_PLACE_BYTES
-    return enough and device.type == tensor.device.type == "cpu" and tensor.is_contiguous()
+    return bool(enough and device.type == tensor.device.type == "cpu" and tensor.is_contiguous())
 
 
 def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:
