@@ -42,10 +42,12 @@ def test_fused_kernels_are_refused_on_other_devices_only():
     require_possible(SimpleNamespace(use_fused_kernels=False), "mlu")
 
 
-def test_what_needs_transformer_engine_is_named():
-    require_local(SimpleNamespace(dynamic_context_parallel=False, use_megatron_fsdp=False))
-    with pytest.raises(UnsupportedModelSettingError, match=r"^dynamic_context_parallel: "):
-        require_local(SimpleNamespace(dynamic_context_parallel=True, use_megatron_fsdp=False))
+@pytest.mark.parametrize("name", ["dynamic_context_parallel", "use_megatron_fsdp", "dist_ckpt_optim_fully_reshardable"])
+def test_what_needs_transformer_engine_is_named(name):
+    off = {"dynamic_context_parallel": False, "use_megatron_fsdp": False, "dist_ckpt_optim_fully_reshardable": False}
+    require_local(SimpleNamespace(**off))
+    with pytest.raises(UnsupportedModelSettingError, match=f"^{name}"):
+        require_local(SimpleNamespace(**{**off, name: True}))
 
 
 def optimizer(**given: object) -> SimpleNamespace:

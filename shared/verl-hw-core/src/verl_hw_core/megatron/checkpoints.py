@@ -9,11 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from megatron.core import dist_checkpointing
-
 from verl_hw_core.errors import MegatronCheckpointError
 
-# verl's names in the checkpoint. Data and context parallelism may change.
+# verl's names in the checkpoint.
 _CONFIG, _OPTIMIZER = "transformer_config.json", "optimizer/dist_ckpt"
 _SIZES = {
     "tensor_model_parallel_size": "tensor parallel",
@@ -21,7 +19,6 @@ _SIZES = {
     "expert_model_parallel_size": "expert parallel",
     "expert_tensor_parallel_size": "expert tensor parallel",
 }
-_ANY_CUT = "fully_reshardable"
 
 
 def require_same_cut(folder: Path, config: Any) -> None:
@@ -32,7 +29,7 @@ def require_same_cut(folder: Path, config: Any) -> None:
         config: Megatron's TransformerConfig of the engine.
 
     Raises:
-        MegatronCheckpointError: The sizes differ, and the state is not one that any can read.
+        MegatronCheckpointError: The sizes differ.
     """
     if not (folder / _CONFIG).is_file() or not (folder / _OPTIMIZER).is_dir():
         return
@@ -42,18 +39,11 @@ def require_same_cut(folder: Path, config: Any) -> None:
         for name, text in _SIZES.items()
         if saved.get(name) is not None and saved[name] != getattr(config, name)
     }
-    if not differing or _sharding(folder / _OPTIMIZER) == _ANY_CUT:
+    if not differing:
         return
     was = ", ".join(f"{text} {old}" for text, (old, _) in differing.items())
     now = ", ".join(f"{text} {new}" for text, (_, new) in differing.items())
     raise MegatronCheckpointError(
         f"{folder} was saved with {was}; this engine has {now}. Optimizer state is read with the sizes that wrote it. "
-        "Resume with those; or load the weights alone (checkpoint.load_contents=[model]); or, before a run whose sizes "
-        "may change, set dist_ckpt_optim_fully_reshardable=True beside them"
+        "Resume with those, or load the weights alone: checkpoint.load_contents=[model]"
     )
-
-
-def _sharding(folder: Path) -> str | None:
-    content = dist_checkpointing.load_content_metadata(str(folder)) or {}
-    found: str | None = content.get("distrib_optim_sharding_type")
-    return found

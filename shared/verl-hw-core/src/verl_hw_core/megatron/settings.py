@@ -56,6 +56,11 @@ def require_local(engine_config: Any) -> None:
         raise UnsupportedModelSettingError(
             f"{', '.join(wanted)}: Megatron has this with TransformerEngine only, which is missing. Set it to False"
         )
+    if engine_config.dist_ckpt_optim_fully_reshardable:
+        raise UnsupportedModelSettingError(
+            "dist_ckpt_optim_fully_reshardable=True: Megatron cannot load such optimizer state into torch's Adam, "
+            "which it uses without TransformerEngine. Set it to False"
+        )
 
 
 def torch_adam_overrides(optimizer_config: Any) -> dict[str, Any]:
