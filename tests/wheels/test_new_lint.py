@@ -13,7 +13,7 @@ from verl_hw_core.scaffold import names as scaffold_names
 from verl_hw_core.scaffold.names import VendorNames
 from verl_hw_core.scaffold.new_package import make_member, make_repository
 
-NAMES = VendorNames(vendor="zeta_nine", device="z9", ccl="zccl", display="Zeta Nine")
+NAMES = VendorNames(vendor="zeta_nine", device="zeta", ccl="zccl", display="Zeta Nine")
 
 
 @pytest.mark.parametrize("in_tree", [False, True], ids=["own repository", "in tree"])
