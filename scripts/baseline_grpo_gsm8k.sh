@@ -64,10 +64,14 @@ done
 
 [[ -n "${DATA_DIR:-}" ]] || fail "DATA_DIR is not set: the folder with GSM8K's train.parquet and test.parquet"
 [[ -n "${MODEL_DIR:-}" ]] || fail "MODEL_DIR is not set: the folder with the model Qwen3-0.6B"
+missing=()
 for file in "$DATA_DIR/train.parquet" "$DATA_DIR/test.parquet" "$MODEL_DIR/config.json"; do
-    [[ -r "$file" ]] || fail "'$file' is missing or cannot be read: check DATA_DIR and MODEL_DIR"
+    [[ -r "$file" ]] || missing+=("'$file'")
 done
+((${#missing[@]} == 0)) || fail "${missing[*]} is missing or cannot be read: check DATA_DIR and MODEL_DIR (also for --dry-run)"
 command -v "$PYTHON" >/dev/null || fail "no interpreter '$PYTHON': set PYTHON to the one that has verl"
+"$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("verl_hw_core") and u.find_spec("verl")))' ||
+    fail "'$PYTHON' has no verl or no verl-hw-core: activate the environment that has them, or set PYTHON"
 
 # Ray's workers may run elsewhere: they get absolute paths. The log's folder is made before anything is resolved.
 $dry_run || mkdir -p "$OUTPUT_DIR" || fail "OUTPUT_DIR '$OUTPUT_DIR' cannot be made"

@@ -57,6 +57,8 @@ def main(argv: list[str]) -> int:
 def demo(arguments: list[str]) -> int:
     """Run the demo; replaces this process, so that Ctrl-C and the exit status are the demo's own."""
     envs.check_compiler()
+    activate = envs.environment_dir() / "bin" / "activate"
+    say(f"verl-hw is in the environment: source {activate}, or python3 scripts/dev.py run verl-hw ...")
     return run(["verl-hw", "demo", *arguments])
 
 
@@ -82,6 +84,9 @@ def sync(arguments: list[str]) -> int:
 
 def test(arguments: list[str]) -> int:
     """Static checks, then pytest, whose closing line is the last thing said in CI."""
+    if {"-h", "--help"} & set(arguments):
+        print(USAGE, end="")
+        return 0
     envs.check_compiler()
     in_ci = os.environ.get("CI", "").lower() in ("1", "true")
     own = {"--no-lint", *SELECTIONS}

@@ -90,6 +90,7 @@ def sync(uv: str) -> None:
         raise DevError(
             "uv could not make the environment (its message is above).\n"
             "        No connection: check that this machine reaches the package index, then type the same again.\n"
+            "        'invalid peer certificate': a proxy opens TLS; export SSL_CERT_FILE=<its certificates, PEM>\n"
             "        'lockfile needs to be updated': a pyproject.toml changed; type  uv lock  and commit uv.lock"
         )
 

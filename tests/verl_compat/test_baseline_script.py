@@ -198,9 +198,15 @@ def test_a_dry_run_prints_the_command_and_runs_and_writes_nothing(place, tmp_pat
     [
         ({"DATA_DIR": None}, [], "DATA_DIR is not set"),
         ({"MODEL_DIR": None}, [], "MODEL_DIR is not set"),
-        ({"DATA_DIR": "/nowhere"}, [], "/nowhere/train.parquet' is missing"),
+        ({"DATA_DIR": "/nowhere"}, [], "/nowhere/train.parquet' '/nowhere/test.parquet' is missing"),
         ({"MODEL_DIR": "/nowhere"}, [], "/nowhere/config.json' is missing"),
+        (
+            {"DATA_DIR": "/no", "MODEL_DIR": "/where"},
+            ["--dry-run"],
+            "/no/test.parquet' '/where/config.json' is missing",
+        ),
         ({"PYTHON": "no-such-python"}, [], "no interpreter 'no-such-python'"),
+        ({"PYTHON": "false"}, [], "'false' has no verl or no verl-hw-core: activate the environment"),
         ({"VENDOR": "gcx"}, [], "unknown vendor 'gcx'"),
         ({"OUTPUT_DIR": "/dev/null/out"}, [], "cannot be made"),
         ({}, ["--dryrun"], "unknown argument '--dryrun'"),

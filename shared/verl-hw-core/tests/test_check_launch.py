@@ -11,8 +11,13 @@ from verl_hw_core.conformance import launch
 from verl_hw_core.conformance.events import EventReader, EventWriter, events_file
 from verl_hw_core.conformance.job import Job
 from verl_hw_core.conformance.launch import LaunchPlan, run_launches
+from verl_hw_core.conformance.machine import Target
 from verl_hw_core.conformance.results import Status
+from verl_hw_core.conformance.runner import survey_devices
 from verl_hw_core.conformance.survey import ListedCheck
+from verl_hw_core.demo import processes
+from verl_hw_core.errors import CheckSuiteError
+from verl_hw_core.hardware import HardwareSpec
 
 # Stands in for the module ``child``: what each check does is its name.
 RANK = """
@@ -44,6 +49,28 @@ if "ends_badly" in job.group:
 if "never_ends" in job.group:
     time.sleep(3600)
 """
+
+
+def test_a_torch_stack_that_does_not_start_is_told_by_its_reason_first(monkeypatch):
+    def launcher(_command, *, log, **_):
+        log.write_text("Traceback (most recent call last):\n  File 'x'\n    import y\nImportError: libcnrt.so\n")
+
+    monkeypatch.setattr(processes, "run_launcher", launcher)
+    spec = HardwareSpec(
+        key="acme",
+        display_name="Acme",
+        distribution="verl-hw-acme",
+        device_name="adev",
+        ccl_backend="accl",
+        visible_devices_envvar="ACME_DEVICES",
+        ray_resources=("ACME",),
+    )
+    with pytest.raises(CheckSuiteError) as caught:
+        survey_devices(target=Target(spec=spec, environment={}, simulated=None, limits=""))
+    first, second, *rest = str(caught.value).splitlines()
+    assert first == "the torch stack of acme does not start: ImportError: libcnrt.so"
+    assert "VERL_HW_SIM=<vendor>:4" in second
+    assert rest[-1] == "ImportError: libcnrt.so"
 
 
 @pytest.fixture

@@ -133,6 +133,13 @@ def test_a_simulated_device_is_what_processes_with_torch_will_see(monkeypatch: p
     assert choose(WHEELS).vendor is None
 
 
+def test_a_misspelt_simulated_device_is_said_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERL_HW_SIM", "zteta:2")
+    monkeypatch.setattr(choice, "find_spec", lambda name: object())
+    assert choose(WHEELS).vendor is None
+    assert "did you mean 'zeta'?" in choose(WHEELS).because
+
+
 def test_variables_that_matter_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERL_PLATFORM", "acme")
     assert detect_data()["variables"]["VERL_PLATFORM"] == "acme"

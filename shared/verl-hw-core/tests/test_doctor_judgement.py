@@ -49,6 +49,12 @@ def result_of(answer: Any, check: str) -> dict[str, Any]:
     return found
 
 
+def test_a_chip_asked_for_and_not_there_is_said_first(doctor: Run) -> None:
+    answer = doctor("--vendor", "cambricon", "--check", "environment.visible")
+    assert " ".join(answer.stdout.split()).startswith("no Cambricon MLU was found here, so what needs one was skipped.")
+    assert "was found here" not in doctor("--check", "environment.visible").stdout
+
+
 class TestExitCodes:
     def test_fine(self, doctor: Run) -> None:
         answer = doctor("--json", "--check", "environment.visible")

@@ -5,6 +5,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.util import find_spec
 
 from verl_hw_core.detection import Survey, Verdict, survey
@@ -64,6 +65,10 @@ def _named(wanted: str, specs: Sequence[HardwareSpec]) -> Choice:
 
 def _simulated(vendor: str, specs: Sequence[HardwareSpec]) -> Choice:
     key = next((spec.key for spec in specs if spec.key == vendor), None)
+    if key is None:
+        near = get_close_matches(vendor, [spec.key for spec in specs], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return Choice(None, f"{_setting(SIM_ENVVAR)} names no vendor whose wheel verl loads here{hint}")
     return Choice(
         key,
         f"{_setting(SIM_ENVVAR)}: processes that import torch see a simulated machine. This command does not import "

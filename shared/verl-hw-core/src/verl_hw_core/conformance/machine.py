@@ -11,6 +11,7 @@ from verl_hw_core.hardware import HardwareSpec
 
 SIMULATION_ENV = "VERL_HW_SIM"
 LIMITS_ENV = "VERL_HW_SIM_LIMITS"
+HOW_TO_SIMULATE = f"To check a simulated device: {SIMULATION_ENV}=<vendor>:4 verl-hw check (needs verl-hw-sim)"
 _PLATFORM_ENV = "VERL_PLATFORM"
 _PROBE_ROOT_ENV = "VERL_HW_PROBE_ROOT"
 
@@ -107,7 +108,7 @@ def _real_spec(vendor: str | None) -> HardwareSpec:
         raise NoHardwareError(
             f"no device of an installed vendor was found here (installed: {installed}).\n"
             "'verl-hw detect' shows what was looked at; --vendor <vendor> checks without asking detection.\n"
-            f"To check a simulated device: {SIMULATION_ENV}=<vendor>:4 verl-hw check (needs verl-hw-sim)"
+            + HOW_TO_SIMULATE
         )
     return chosen
 

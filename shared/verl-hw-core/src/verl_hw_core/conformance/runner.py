@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verl_hw_core.conformance import registry
 from verl_hw_core.conformance.launch import LaunchPlan, run_launches
-from verl_hw_core.conformance.machine import Target, choose_target
+from verl_hw_core.conformance.machine import HOW_TO_SIMULATE, Target, choose_target
 from verl_hw_core.conformance.progress import Progress
 from verl_hw_core.conformance.results import CheckResult, Machine, Report, Status
 from verl_hw_core.conformance.survey import ListedCheck, Survey
@@ -141,7 +141,7 @@ def _survey(
                 f"importing torch with {vendor or 'no device'} hung {_SURVEY_SECONDS:.0f} s"
             ) from error
         if not result.exists():
-            said = "\n".join(relevant_lines(log.read_text(encoding="utf-8", errors="replace")))
+            said = relevant_lines(log.read_text(encoding="utf-8", errors="replace")) or ["it said nothing"]
             if simulated:
                 # Where the simulator is the cause, this raises with its own words, which torch's error hides.
                 try:
@@ -149,7 +149,9 @@ def _survey(
                 except MissingComponentError as error:
                     # Without the name of the log, which goes with its folder.
                     raise MissingComponentError(str(error).partition("\nfull log: ")[0]) from error
-            raise CheckSuiteError(f"the torch stack of {vendor or 'this installation'} does not start:\n{said}")
+            reason = next((line for line in said if not line.startswith((" ", "Traceback"))), said[-1])
+            first = f"the torch stack of {vendor or 'this installation'} does not start: {reason}"
+            raise CheckSuiteError("\n".join([first, *([] if simulated else [HOW_TO_SIMULATE]), *said]))
         return Survey.read(result)
 
 

@@ -231,4 +231,7 @@ def _wants_group(name: str, only: Sequence[str]) -> bool:
 def _summary(facts: Facts) -> str:
     choice = facts.choice
     name = next((spec.display_name for spec in facts.specs if spec.key == choice.vendor), "none of these vendors")
-    return f"verl would use {name}: {choice.because}"
+    absent = ""
+    if facts.vendor is not None and not facts.present:
+        absent = f"no {facts.vendor.display_name} was found here, so what needs one was skipped. "
+    return f"{absent}verl would use {name}: {choice.because}"

@@ -43,8 +43,9 @@ def make_repository(names: VendorNames, folder: Path) -> NewPackage:
     write_tree(folder, package_files(names, in_tree=False))
     steps = (
         f"cd {quote(str(folder))}",
-        "pip install --group test --editable .",
-        "pytest",
+        "pip install --upgrade pip   # --group needs 25.1 or newer",
+        "pip install --group test --editable .   # with --find-links <clone of verl-hw>/dist until it is on an index",
+        'pytest -m "not slow", then pytest, which takes minutes',
         f"verl-hw demo --vendor {names.vendor} --steps 4",
         f"Answer each [U] in src/{names.module}/spec.py, with its source; then fill in README.md and docs/.",
         f"On a machine with the hardware: verl-hw check --vendor {names.vendor}, then verl-hw demo --real.",
@@ -86,7 +87,7 @@ def make_member(names: VendorNames, start: Path) -> NewPackage:
             shutil.rmtree(begun, ignore_errors=True)
         raise
     steps = (
-        f"cd {quote(str(root))} && uv lock",
+        f"cd {quote(str(root))} && python3 scripts/dev.py run uv lock",
         "python3 scripts/dev.py sync",
         f'Add "{names.vendor}": "{names.device}" to VENDORS in tests/support/wheelkit.py.',
         "python3 scripts/dev.py run python scripts/write_vendor_docs.py",
