@@ -66,6 +66,10 @@ class AcceleratorMegatronEngine(BaseEngine):
     def initialize(self) -> None:
         """Build model, optimizer and scheduler as verl does, then note what was built for whoever asked."""
         super().initialize()
+        if self.engine_config.vanilla_mbridge and not self.engine_config.use_dist_checkpointing:
+            from verl_hw_core.megatron.left_out import warn_of_left_out
+
+            warn_of_left_out(self.bridge, self.module)
         record_engine(self)
 
     def load_checkpoint(self, local_path: str, *args: Any, **kwargs: Any) -> None:
