@@ -9,7 +9,7 @@ float32 tells a wrong computation from rounding. The engines share no code below
 
 import pytest
 import torch
-from grpo_runs import Run, run
+from grpo_runs import METRICS, Run, run
 
 from verl_hw_core.demo.rl.settings import ANSWERS_PER_PROMPT, PROMPTS_PER_STEP, RlSettings
 
@@ -23,17 +23,6 @@ TOLERANCE = 2e-4
 """Of metrics between 0 and 6, and of the mean over log-probabilities of single tokens (around 5)."""
 ONE_TOKEN = 5e-3
 ROLLOUT_GAP = 1e-5
-METRICS = (
-    "critic/rewards/mean",
-    "critic/advantages/max",
-    "actor/grad_norm",
-    "actor/pg_loss",
-    "actor/kl_loss",
-    "actor/entropy",
-    "rollout_corr/training_log_ppl",
-    "rollout_corr/rollout_log_ppl",
-    "response_length/mean",
-)
 # FSDP's AdamW decays every parameter, Megatron's no bias and no norm.
 SAME = {
     "actor_rollout_ref.actor.optim.weight_decay": "0.0",

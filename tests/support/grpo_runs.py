@@ -20,6 +20,18 @@ from verl_hw_sim import simulated_environment
 
 TESTS = Path(__file__).parent.parent
 REFERENCE = "cpu_reference"
+METRICS = (
+    "critic/rewards/mean",
+    "critic/advantages/max",
+    "actor/grad_norm",
+    "actor/pg_loss",
+    "actor/kl_loss",
+    "actor/entropy",
+    "rollout_corr/training_log_ppl",
+    "rollout_corr/rollout_log_ppl",
+    "response_length/mean",
+)
+"""What two runs that are the same have in common, at each step."""
 
 
 @dataclass(frozen=True)

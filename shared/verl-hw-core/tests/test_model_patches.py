@@ -17,7 +17,7 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
-from verl_hw_core import model_patches, upstream
+from verl_hw_core import declared, model_patches, upstream
 from verl_hw_core.errors import ModelPatchError
 from verl_hw_core.model_patches import FusedOp, ModelPatch, declarations, registry
 from verl_hw_core.model_patches.listing import rows
@@ -29,8 +29,9 @@ QWEN3 = "transformers.models.qwen3.modeling_qwen3"
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
     """Empty declarations, no patch in force, default mode."""
-    for name, kind in (("_fused", dict), ("_patches", dict), ("_loaded", set)):
+    for name, kind in (("_fused", dict), ("_patches", dict)):
         monkeypatch.setattr(declarations, name, kind())
+    monkeypatch.setattr(declared, "_called", set())
     monkeypatch.setattr(registry, "_said", set())
     monkeypatch.delenv(registry.MODE_ENV, raising=False)
     yield
@@ -214,7 +215,7 @@ def test_an_entry_point_of_another_package_adds_and_a_broken_one_is_left_out(mon
         importlib.metadata.EntryPoint(name, value, model_patches.ENTRY_POINTS)
         for name, value in (("broken", "acme_patches:gone"), ("acme", "acme_patches:add"))
     ]
-    monkeypatch.setattr(declarations, "entry_points", lambda group: points)
+    monkeypatch.setattr(declared, "entry_points", lambda group: points)
     assert len(model_patches.apply("acme", "cpu", "qwen3")) == 1
     model_patches.apply("acme", "cpu", "llama")
     (record,) = (record for record in caplog.records if record.name == "verl_hw_core")

@@ -5,16 +5,13 @@
 Importing this module imports neither torch nor megatron. See docs/new_model.md.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from typing import Any, Literal, get_args
 
+from verl_hw_core.declared import call_entry_points
 from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError, UnsupportedModelSettingError
-
-logger = logging.getLogger("verl_hw_core")
 
 ENTRY_POINTS = "verl_hw.megatron_architectures"
 """Entry-point group whose objects are called without arguments before the registry is first read."""
@@ -97,7 +94,6 @@ class MegatronArchitecture:
 
 
 _registered: dict[str, MegatronArchitecture] = {}
-_loaded: set[str] = set()
 
 
 def register_architecture(architecture: MegatronArchitecture) -> None:
@@ -107,17 +103,7 @@ def register_architecture(architecture: MegatronArchitecture) -> None:
 
 def registered() -> dict[str, MegatronArchitecture]:
     """Return what is registered, by model type, entry points included."""
-    for entry_point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-        if entry_point.value in _loaded:
-            continue
-        _loaded.add(entry_point.value)
-        try:
-            entry_point.load()()
-        except Exception as error:  # noqa: BLE001 - another package's failure must not stop a run that needs none of it
-            logger.warning(
-                "Megatron architectures of entry point %r (%s) are left out: %s: %s",
-                *(entry_point.name, entry_point.value, type(error).__name__, error),
-            )
+    call_entry_points(ENTRY_POINTS, "Megatron architectures")
     return dict(_registered)
 
 

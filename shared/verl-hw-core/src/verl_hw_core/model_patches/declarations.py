@@ -2,16 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What vendors and third parties declare: fused operations and patches."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, get_args
 
+from verl_hw_core.declared import call_entry_points
 from verl_hw_core.errors import ModelPatchError
 from verl_hw_core.model_patches.targets import Operation
-
-logger = logging.getLogger("verl_hw_core")
 
 ANY_VENDOR = "any"
 
@@ -78,7 +75,6 @@ class ModelPatch:
 
 _fused: dict[tuple[str, str, str], FusedOp] = {}
 _patches: dict[tuple[str, str, str], ModelPatch] = {}
-_loaded: set[str] = set()
 
 
 def add_fused_op(fused: FusedOp) -> None:
@@ -93,14 +89,14 @@ def add_patch(patch: ModelPatch) -> None:
 
 def fused_ops(vendor: str, operation: str) -> tuple[FusedOp, ...]:
     """Declared kernels for an operation, the vendor's own before those for any vendor."""
-    _load_entry_points()
+    call_entry_points(ENTRY_POINTS, "Model patches")
     found = [op for op in _fused.values() if op.vendor in (vendor, ANY_VENDOR) and op.operation == operation]
     return tuple(sorted(found, key=lambda op: op.vendor == ANY_VENDOR))
 
 
 def patches(vendor: str, model_type: str) -> tuple[ModelPatch, ...]:
     """Declared patches for a model type, the vendor's own before those for any vendor."""
-    _load_entry_points()
+    call_entry_points(ENTRY_POINTS, "Model patches")
     found = [
         patch for patch in _patches.values() if patch.vendor in (vendor, ANY_VENDOR) and patch.model_type == model_type
     ]
@@ -109,19 +105,5 @@ def patches(vendor: str, model_type: str) -> tuple[ModelPatch, ...]:
 
 def patched_model_types(vendor: str) -> frozenset[str]:
     """Model types for which a patch is declared."""
-    _load_entry_points()
+    call_entry_points(ENTRY_POINTS, "Model patches")
     return frozenset(patch.model_type for patch in _patches.values() if patch.vendor in (vendor, ANY_VENDOR))
-
-
-def _load_entry_points() -> None:
-    for entry_point in entry_points(group=ENTRY_POINTS):
-        if entry_point.value in _loaded:
-            continue
-        _loaded.add(entry_point.value)
-        try:
-            entry_point.load()()
-        except Exception as error:  # noqa: BLE001 - another package's failure must not stop a run that needs none of it
-            logger.warning(
-                "Model patches of entry point %r (%s) are left out: %s: %s",
-                *(entry_point.name, entry_point.value, type(error).__name__, error),
-            )
