@@ -6,6 +6,7 @@ Usage: ``python megatron_program.py MODELS_FOLDER OUT_FOLDER CASE...``. verl and
 and the ranks of every case are forked from here.
 """
 
+import gc
 import json
 import os
 import sys
@@ -153,6 +154,9 @@ def exported(engine) -> dict[str, list]:
 
 
 def device_bytes() -> int:
+    """What is in use; garbage that Python has not collected yet is not."""
+    gc.collect()
+    get_torch_device().synchronize()
     return get_torch_device().memory_allocated()
 
 
