@@ -163,6 +163,8 @@ def join(rank: int, ranks: int, out: Path, name: str) -> None:
     import torch.distributed as dist
     from verl.plugin.platform import get_platform
 
+    # Torch makes its thread pool anew in a fork; here and in autograd's threads at once, that ends the process.
+    torch.set_num_threads(1)
     platform = get_platform()
     platform.set_device(rank)
     backend = f"cpu:gloo,{platform.device_name}:{platform.communication_backend_name()}"
