@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from documents import ROOT
+from modelkit import run_with_models
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -30,21 +31,8 @@ def reports(tmp_path_factory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("check")
     models, out, log = folder / "models", folder / "out", folder / "log.txt"
     out.mkdir()
-    with log.open("w") as stream:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", str(HERE / "model_check_program.py"), str(models), str(out)],
-            env=clean_environment(
-                OMP_NUM_THREADS="1",
-                HF_HUB_OFFLINE="1",
-                PYTHONPATH=f"{HERE}:{ROOT / 'docs' / 'examples'}",
-                **simulated_environment("cambricon", 1),
-            ),
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-    assert done.returncode == 0, log.read_text()[-3000:]
+    device = simulated_environment("cambricon", 1)
+    run_with_models(HERE / "model_check_program.py", models, out, log=log, seconds=DEADLINE_S, **device)
     texts = {path.stem: path.read_text() for path in out.glob("*.txt")}
     return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")} | texts | {"log": log.read_text()}
 

@@ -8,15 +8,13 @@ an MTP block. On simulated devices, without TransformerEngine; the reference is 
 
 import json
 import socket
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from documents import ROOT
+from modelkit import run_with_models
 from new_model_cases import CASES, SHARDED
-from platformkit import clean_environment
 from safetensors.torch import load_file
 
 from verl_hw_sim import simulated_environment
@@ -29,22 +27,7 @@ ROUTERS = {"experts", "latent-attention", "mbridge-frozen-router"}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]
 
 
-def python(*arguments: object, log: Path, path: str = "", **environment: str) -> None:
-    with log.open("w") as stream:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", *map(str, arguments)],
-            env=clean_environment(
-                OMP_NUM_THREADS="1",
-                HF_HUB_OFFLINE="1",
-                PYTHONPATH=f"{HERE}:{ROOT / 'docs' / 'examples'}:{path}",
-                **environment,
-            ),
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-    assert done.returncode == 0, log.read_text()[-3000:]
+python = partial(run_with_models, seconds=DEADLINE_S)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.util import find_spec
 
 from verl_hw_core.detection import Survey, Verdict, survey
@@ -54,8 +53,7 @@ def _named(wanted: str, specs: Sequence[HardwareSpec]) -> Choice:
         if wanted in spec.names:
             meaning = "" if wanted == spec.key else f", which means {spec.key}"
             return Choice(spec.key, f"{_setting(PLATFORM_ENVVAR)}{meaning}")
-    near = nearest_platform(wanted, [name for spec in specs for name in spec.names])
-    hint = f"; did you mean {near!r}?" if near else ""
+    hint = _hint(wanted, [name for spec in specs for name in spec.names])
     return Choice(
         None,
         f"{_setting(PLATFORM_ENVVAR)} is a name of no vendor wheel that verl loads here: verl itself or another "
@@ -63,11 +61,15 @@ def _named(wanted: str, specs: Sequence[HardwareSpec]) -> Choice:
     )
 
 
+def _hint(wanted: str, known: Sequence[str]) -> str:
+    near = nearest_platform(wanted, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
 def _simulated(vendor: str, specs: Sequence[HardwareSpec]) -> Choice:
     key = next((spec.key for spec in specs if spec.key == vendor), None)
     if key is None:
-        near = get_close_matches(vendor, [spec.key for spec in specs], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = _hint(vendor, [spec.key for spec in specs])
         return Choice(None, f"{_setting(SIM_ENVVAR)} names no vendor whose wheel verl loads here{hint}")
     return Choice(
         key,

@@ -6,7 +6,6 @@ The classes here and the vendors' are registered as they are. When one is built,
 combined with verl's engine.
 """
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -82,8 +81,6 @@ class AcceleratorMegatronEngine(BaseEngine):
 
     def _build_tf_config(self) -> None:
         # They import megatron, which is loaded by now.
-        from megatron.core.transformer import TransformerConfig
-
         from verl_hw_core.megatron import bridges, mends
 
         bridges.require_bridge(self.engine_config.vanilla_mbridge)
@@ -92,8 +89,9 @@ class AcceleratorMegatronEngine(BaseEngine):
         if not mends.has_transformer_engine():
             settings.require_local(self.engine_config)
             overrides = self.engine_config.override_transformer_config
-            known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
-            overrides.update(settings.local_overrides(overrides, known, self.engine_config.sequence_parallel))
+            overrides.update(
+                mends.transformer_overrides(overrides, sequence_parallel=self.engine_config.sequence_parallel)
+            )
             if not self.engine_config.forward_only:
                 optimizer = settings.torch_adam_overrides(self.optimizer_config)
                 object.__setattr__(self.optimizer_config, "override_optimizer_config", optimizer)  # it is frozen

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """mbridge's bridge for a registered model. Imports megatron and mbridge; only a process that needs them does."""
 
-import dataclasses
 import logging
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any, ClassVar
 
 import torch
@@ -17,7 +15,7 @@ from verl.utils.megatron_utils import get_hf_rope_theta
 
 from verl_hw_core.errors import MegatronArchitectureError
 from verl_hw_core.megatron.architectures import HEAD, MegatronArchitecture, registered, require_known
-from verl_hw_core.megatron.bridges import freeze_router
+from verl_hw_core.megatron.bridges import freeze_router, known_settings
 from verl_hw_core.megatron.weight_names import WeightNames
 
 logger = logging.getLogger("verl_hw_core")
@@ -48,7 +46,8 @@ class ArchitectureBridge(LLMBridge):  # type: ignore[misc, unused-ignore]
         super().__init__(hf_config, *arguments, **named)
 
     def _build_config(self) -> Any:
-        own = self._known(self.architecture.transformer_config(self.hf_config))
+        wanted = self.architecture.transformer_config(self.hf_config)
+        own = known_settings(wanted, self.TransformerConfigClass, f"the config of {self.architecture.model_type}")
         missing = [name for name in _REQUIRED if name not in own and name not in self._CONFIG_MAPPING]
         if missing:
             raise MegatronArchitectureError(
@@ -59,19 +58,6 @@ class ArchitectureBridge(LLMBridge):  # type: ignore[misc, unused-ignore]
         config = self._build_base_config(**{**own, **conventions})
         self.names = WeightNames(self.architecture.weights, config.num_layers)
         return config
-
-    def _known(self, own: dict[str, Any]) -> dict[str, Any]:
-        """Leave out what the installed megatron-core does not have, and say so."""
-        known = {field.name for field in dataclasses.fields(self.TransformerConfigClass)}
-        unknown = sorted(own.keys() - known)
-        if unknown:
-            logger.warning(
-                "megatron-core %s has no %s: left out of the config of %s",
-                metadata.version("megatron-core"),
-                ", ".join(f"{name}={own[name]!r}" for name in unknown),
-                self.architecture.model_type,
-            )
-        return {name: value for name, value in own.items() if name in known}
 
     def _get_gptmodel_args(self) -> dict[str, Any]:
         arguments = {

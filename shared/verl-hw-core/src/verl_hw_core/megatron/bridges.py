@@ -132,17 +132,29 @@ def _drop_unknown_settings() -> None:
     own = upstream.original(SETTINGS_ROW, Bridge, "set_extra_args")
 
     def set_extra_args(self: Any, **settings: Any) -> None:
-        known = {field.name for field in dataclasses.fields(self.TransformerConfigClass)}
-        unknown = sorted(settings.keys() - known)
-        if unknown:
-            logger.warning(
-                "megatron-core %s has no %s: left out of override_transformer_config",
-                metadata.version("megatron-core"),
-                ", ".join(f"{name}={settings[name]!r}" for name in unknown),
-            )
-        own(self, **{name: value for name, value in settings.items() if name in known})
+        own(self, **known_settings(settings, self.TransformerConfigClass, "override_transformer_config"))
 
     upstream.replace(SETTINGS_ROW, Bridge, "set_extra_args", set_extra_args)
+
+
+def known_settings(settings: dict[str, Any], config_class: Any, where: str) -> dict[str, Any]:
+    """Leave out what the installed megatron-core does not have, and say so.
+
+    Args:
+        settings: What is wanted.
+        config_class: Megatron's TransformerConfig or a subclass.
+        where: What it is left out of, for the warning.
+    """
+    known = {field.name for field in dataclasses.fields(config_class)}
+    unknown = sorted(settings.keys() - known)
+    if unknown:
+        logger.warning(
+            "megatron-core %s has no %s: left out of %s",
+            metadata.version("megatron-core"),
+            ", ".join(f"{name}={settings[name]!r}" for name in unknown),
+            where,
+        )
+    return {name: value for name, value in settings.items() if name in known}
 
 
 def freeze_router(model: Any, **_: Any) -> None:

@@ -2,6 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is put right in Megatron-core before verl imports it: only what TransformerEngine and Apex would have done."""
 
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from verl_hw_core.megatron import settings
 from verl_hw_core.megatron.layer_spec import use_local_layers
 from verl_hw_core.megatron.optimizer_state import mend_checkpoints
 
@@ -11,6 +17,26 @@ def has_transformer_engine() -> bool:
     from megatron.core.models.gpt import gpt_layer_specs
 
     return bool(gpt_layer_specs.HAVE_TE)
+
+
+def transformer_overrides(
+    requested: Mapping[str, Any] = MappingProxyType({}), *, sequence_parallel: bool = False
+) -> dict[str, Any]:
+    """Return verl's ``override_transformer_config`` for the layers that this process has.
+
+    Args:
+        requested: What the user set.
+        sequence_parallel: verl's own setting.
+
+    Raises:
+        UnsupportedModelSettingError: A setting has no counterpart without TransformerEngine.
+    """
+    from megatron.core.transformer import TransformerConfig
+
+    if has_transformer_engine():
+        return dict(requested)
+    known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
+    return settings.local_overrides(requested, known, sequence_parallel)
 
 
 def apply() -> None:

@@ -5,19 +5,17 @@
 Imports megatron.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from megatron.core.transformer import TransformerConfig
 from verl.model_merger.megatron_model_merger import MegatronModelMerger
 from verl.models.mcore import registry
 from verl.models.mcore.mbridge import make_value_model
 from verl.models.mcore.model_forward import model_forward_gen
 
 from verl_hw_core import upstream
-from verl_hw_core.megatron import mends, settings
+from verl_hw_core.megatron import mends
 from verl_hw_core.megatron.architecture_bridge import ArchitectureBridge, bridge_class
 from verl_hw_core.megatron.architectures import HEAD, MegatronArchitecture, registered
 from verl_hw_core.megatron.weight_names import WeightNames
@@ -52,9 +50,7 @@ def _add(name: str, architecture: MegatronArchitecture) -> None:
 def _config_converter(bridge: type[ArchitectureBridge]) -> Any:
     def convert(hf_config: Any, dtype: torch.dtype, **overrides: Any) -> Any:
         made = bridge(hf_config, dtype=dtype)
-        known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
-        local = {} if mends.has_transformer_engine() else settings.local_overrides({}, known, sequence_parallel=False)
-        made.set_extra_args(**{**local, **overrides})
+        made.set_extra_args(**{**mends.transformer_overrides(), **overrides})
         return made.config
 
     return convert

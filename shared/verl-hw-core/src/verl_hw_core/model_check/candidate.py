@@ -5,19 +5,17 @@
 Imports megatron; the device's migration must have been loaded.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from megatron.core import tensor_parallel
-from megatron.core.transformer import TransformerConfig
 from verl.models.mcore import get_mcore_engine_forward_fn
 from verl.models.mcore.mbridge import AutoBridge, make_value_model
 from verl.utils.megatron_utils import get_hf_rope_theta
 
-from verl_hw_core.megatron import mends, settings
+from verl_hw_core.megatron import mends
 from verl_hw_core.model_check.places import megatron_places, recorded
 
 _FORMATS = {"packed": "thd", "padded": "bshd"}
@@ -38,7 +36,7 @@ class Candidate:
             hf_config.tie_word_embeddings = False  # as verl's engine does
         _set_rope_theta(hf_config)
         self.bridge = AutoBridge.from_config(hf_config, dtype=torch.float32)
-        self.bridge.set_extra_args(**_overrides())
+        self.bridge.set_extra_args(**mends.transformer_overrides())
         (self.model,) = self.bridge.get_model(
             wrap_with_ddp=False,
             fp16=False,
@@ -122,13 +120,6 @@ def _set_rope_theta(hf_config: Any) -> None:
         hf_config.rope_theta = get_hf_rope_theta(hf_config)
     except AttributeError:
         return  # a model without rotary positions
-
-
-def _overrides() -> dict[str, Any]:
-    if mends.has_transformer_engine():
-        return {}
-    known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
-    return settings.local_overrides({}, known, sequence_parallel=False)
 
 
 def seed() -> None:

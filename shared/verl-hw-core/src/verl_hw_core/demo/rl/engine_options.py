@@ -42,18 +42,14 @@ def _model(at: str, path: str) -> list[str]:
 
 def _actor(at: str, strategy: str, workers: int, seed: int, prompts: int) -> list[str]:
     return [
-        f"{at}.strategy={strategy}",
-        *_trained(f"{at}.{'megatron' if strategy == MEGATRON else 'fsdp_config'}", strategy, workers, seed),
+        *_trained(at, "fsdp_config", strategy, workers, seed, LEARNING_RATE),
         # Compiling takes longer than training a model this small.
         f"{at}.use_torch_compile=False",
-        f"{at}.optim.lr={LEARNING_RATE}",
         f"{at}.ppo_mini_batch_size={prompts}",
         f"{at}.use_dynamic_bsz=True",
-        f"{at}.ppo_max_token_len_per_gpu={_MICRO_BATCH_TOKENS}",
         f"{at}.use_kl_loss=True",
         f"{at}.kl_loss_coef={KL_COEFFICIENT}",
         f"{at}.kl_loss_type=low_var_kl",
-        f"{at}.data_loader_seed={seed}",
     ]
 
 
@@ -64,21 +60,22 @@ def _reference(at: str, strategy: str) -> list[str]:
 
 def _critic(at: str, strategy: str, workers: int, seed: int, model: str) -> list[str]:
     return [
-        f"{at}.strategy={strategy}",
         *_model(f"{at}.model", model),
-        *_trained(f"{at}.{'megatron' if strategy == MEGATRON else 'fsdp'}", strategy, workers, seed),
-        f"{at}.optim.lr={CRITIC_LEARNING_RATE}",
-        f"{at}.ppo_max_token_len_per_gpu={_MICRO_BATCH_TOKENS}",
-        f"{at}.data_loader_seed={seed}",
+        *_trained(at, "fsdp", strategy, workers, seed, CRITIC_LEARNING_RATE),
     ]
 
 
-def _trained(at: str, strategy: str, workers: int, seed: int) -> list[str]:
-    """Options of an engine that is trained."""
+def _trained(at: str, fsdp: str, strategy: str, workers: int, seed: int, learning_rate: float) -> list[str]:
+    """Options of a role that is trained; ``fsdp`` is verl's name of its FSDP options."""
+    engine = f"{at}.{'megatron' if strategy == MEGATRON else fsdp}"
     return [
-        *(_megatron(at, workers) if strategy == MEGATRON else _fsdp(at)),
-        f"{at}.optimizer_offload=True",
-        f"{at}.seed={seed}",
+        f"{at}.strategy={strategy}",
+        *(_megatron(engine, workers) if strategy == MEGATRON else _fsdp(engine)),
+        f"{engine}.optimizer_offload=True",
+        f"{engine}.seed={seed}",
+        f"{at}.optim.lr={learning_rate}",
+        f"{at}.ppo_max_token_len_per_gpu={_MICRO_BATCH_TOKENS}",
+        f"{at}.data_loader_seed={seed}",
     ]
 
 
