@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--gib", type=float, default=2.0, help="size of the model (default: 2)")
     parser.add_argument("--bucket-mib", type=int, default=128, help="size of a bucket (default: 128)")
     parser.add_argument("--processes", type=int, nargs="+", default=[2, 4], help="numbers of processes (default: 2 4)")
-    parser.add_argument("--repeats", type=int, default=5, help="measured repetitions of each way (default: 5)")
+    parser.add_argument("--repeats", type=int, default=15, help="measured repetitions of each way (default: 15)")
     parser.add_argument("--min-ratio", type=float, help="exit with status 1 below this")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(argv)

@@ -36,10 +36,11 @@ def run(vendor: str, backend: str, *scenarios: str) -> dict:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
-@pytest.fixture(scope="module")
-def answers() -> dict:
-    """Every scenario over the simulated library of one vendor, under the name that verl's configurations use."""
-    return run("cambricon", "nccl", *SUCCESSES, *FAILURES)
+@pytest.fixture(scope="module", params=[pytest.param("nccl", marks=pytest.mark.ci), "gloo"])
+def answers(request) -> dict:
+    """Every scenario over the simulated library of one vendor, under the name that verl's configurations use; over
+    host memory, where one broadcast is begun before the last has ended."""
+    return {"backend": request.param, **run("cambricon", request.param, *SUCCESSES, *FAILURES)}
 
 
 def assert_arrived(update: dict) -> None:
@@ -94,7 +95,11 @@ class TestWhatArrives:
     def test_two_buckets_and_the_tensor_being_rebuilt_are_all_the_memory(self, answers):
         largest = 250 * 300 * 2
         for update in answers["three_updates"].values():
-            assert 2 * BUCKET <= update["rollout 0"]["peak"] <= 2 * BUCKET + largest + 4096
+            peak = update["rollout 0"]["peak"]  # of the device
+            if answers["backend"] == "gloo":
+                assert peak == 0
+            else:
+                assert 2 * BUCKET <= peak <= 2 * BUCKET + largest + 4096
 
     def test_relays_join_and_only_rollout_receives(self, answers):
         for update in answers["relays"].values():
@@ -204,7 +209,7 @@ class TestFailures:
     [("enflame", "eccl"), ("intel", "xccl"), pytest.param("cambricon", "gloo", marks=pytest.mark.ci)],
 )
 def test_other_libraries_and_host_memory(vendor, backend):
-    arriving = ["three_updates", "elastic"] + ["in_place"] * (backend == "gloo")
+    arriving = ["three_updates", "elastic"] + ["overwritten"] * (backend == "gloo")
     answers = run(vendor, backend, *arriving, "rollout_dies")
     for case in arriving:
         for update in answers[case].values():

@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -277,13 +278,22 @@ def _device_of_thread(engine: Any) -> list[int]:
 def _corrupt(engine: Any) -> None:
     """Flip a bit of what comes, as a faulty network would."""
     broadcaster = engine._session.broadcaster
-    right = broadcaster.broadcast
+    right = broadcaster.submit
 
-    def wrong(content: torch.Tensor) -> None:
-        right(content)
-        content[5] ^= 1
+    def wrong(begin: Callable[[], torch.Tensor | None], end: Callable[[], Any]) -> Any:
+        contents = []
 
-    broadcaster.broadcast = wrong
+        def begin_and_keep() -> torch.Tensor | None:
+            contents.append(begin())
+            return contents[0]
+
+        def corrupt_and_end() -> Any:
+            contents[0][5] ^= 1
+            return end()
+
+        return right(begin_and_keep, corrupt_and_end)
+
+    broadcaster.submit = wrong
 
 
 def _trip(fault: Fault | None, done: int, kinds: tuple[str, ...]) -> None:

@@ -15,9 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from weight_sync_crew import BUCKET, Crew, Fault
-
-from verl_hw_core.weight_sync import packing
+from weight_sync_crew import Crew, Fault
 
 
 def three_updates(backend: str) -> dict:
@@ -31,9 +29,8 @@ def relays(backend: str) -> dict:
         return {"update": crew.update(1), "again": crew.update(2)}
 
 
-def in_place(backend: str) -> dict:
-    """Large tensors in host memory are not packed; this trainer overwrites each when asked for the next one."""
-    packing.IN_PLACE_BYTES = BUCKET // 2
+def overwritten(backend: str) -> dict:
+    """This trainer overwrites each tensor when it is asked for the next one."""
     with Crew(backend, trainers=2, rollouts=2, multi_sender=True, checksum=True) as crew:
         answers = {"relay": crew.update(1, overwritten=True)}
     with Crew(backend, trainers=1, rollouts=1) as crew:

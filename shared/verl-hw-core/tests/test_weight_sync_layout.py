@@ -7,8 +7,9 @@ import json
 import pytest
 import torch
 
-from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError, Planner, Rebuilder
+from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError, Planner
 from verl_hw_core.weight_sync.packing import UnsendableTensorError, check, fill, flat_range
+from verl_hw_core.weight_sync.rebuilding import Rebuilder
 from verl_hw_core.weight_sync.settings import ALIGNMENT, Settings
 
 SIZE = 4096
@@ -33,6 +34,47 @@ def pack(tensors: dict[str, torch.Tensor]) -> list[tuple[Bucket, torch.Tensor]]:
 
 def memory(nbytes: int) -> torch.Tensor:
     return torch.empty(nbytes, dtype=torch.uint8)
+
+
+class Kept:
+    """Memory for split tensors that is the same each time, as a session keeps it on the host."""
+
+    def __init__(self) -> None:
+        self.memory = torch.zeros(8 * SIZE, dtype=torch.uint8)
+        self.given = 0
+
+    def __call__(self, nbytes: int) -> torch.Tensor:
+        self.given += 1
+        return self.memory[:nbytes]
+
+
+def receive(buckets: list[tuple[Bucket, torch.Tensor]], kept: Kept) -> tuple[dict[str, torch.Tensor], list[bool]]:
+    """Take buckets in as a receiver does: each lands while the consumer still has the one before.
+
+    Returns:
+        Copies of the tensors, and whether each bucket landed in the kept memory.
+    """
+    rebuilder, found, landed = Rebuilder(kept, {}), {}, []
+    free = [torch.zeros(SIZE, dtype=torch.uint8) for _ in range(2)]
+
+    def land(number: int) -> torch.Tensor:
+        bucket, bytes_sent = buckets[number]
+        content = rebuilder.landing(bucket, free[number % 2])
+        content.copy_(bytes_sent[: bucket.used])
+        landed.append(content.untyped_storage().data_ptr() == kept.memory.data_ptr())
+        return content
+
+    contents = {number: land(number) for number in range(min(2, len(buckets)))}
+    for number, (bucket, _) in enumerate(buckets):
+        content, views = contents.pop(number), []
+        for piece in bucket.pieces:
+            if (tensor := rebuilder.add(piece, content[piece.offset : piece.offset + piece.size])) is not None:
+                views.append((piece.name, tensor))
+        found |= {name: view.clone() for name, view in views}  # only now: the next bucket has landed already
+        if number + 2 < len(buckets):
+            contents[number + 2] = land(number + 2)
+    rebuilder.finish()
+    return found, landed
 
 
 def unpack(buckets: list[tuple[Bucket, torch.Tensor]]) -> dict[str, torch.Tensor]:
@@ -75,6 +117,36 @@ def test_a_tensor_comes_back_bit_by_bit(tensor):
     assert torch.equal(found["it"].contiguous().reshape(-1).view(torch.uint8), wanted)
     assert torch.equal(found["before"], before)
     assert torch.equal(found["after"], after)
+
+
+def test_a_split_tensor_lands_where_it_is_put_together():
+    tensors = {"small": torch.ones(5), "large": torch.arange(2500.0), "after": torch.ones(7)}
+    kept = Kept()
+    buckets = pack(tensors)
+    found, landed = receive(buckets, kept)
+    assert [len(bucket.pieces) for bucket, _ in buckets] == [1, 1, 1, 2]
+    assert landed == [False, True, True, False]  # its rest shares a bucket, from which it is copied
+    assert kept.given == 1
+    for name, tensor in tensors.items():
+        assert torch.equal(found[name], tensor), name
+
+
+@pytest.mark.parametrize(
+    ("between", "wanted"),
+    [
+        (0, [True, True, False, False, False, False]),
+        (1, [True, True, False, True, True, False, True, True]),
+    ],
+)
+def test_memory_is_not_written_while_the_consumer_may_read_the_last_split_tensor(between, wanted):
+    """Tensors of two buckets each, with some of one bucket between them."""
+    bucket = SIZE // 4
+    sizes = [2 * bucket, *[bucket] * between, 2 * bucket, *[bucket] * between, 2 * bucket]
+    tensors = {str(index): torch.full((size,), float(index + 1)) for index, size in enumerate(sizes)}
+    found, landed = receive(pack(tensors), Kept())
+    for name, tensor in tensors.items():
+        assert torch.equal(found[name], tensor), name
+    assert landed == wanted
 
 
 def test_ranges_of_a_strided_tensor_are_views_in_order():

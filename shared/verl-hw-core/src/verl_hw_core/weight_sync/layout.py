@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which bytes of which tensor lie where in a bucket, and how that is said on the wire."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeGuard
@@ -50,6 +50,15 @@ class Piece:
     def is_whole(self) -> bool:
         """Whether this is the whole tensor."""
         return self.size == self.nbytes
+
+    @property
+    def stop(self) -> int:
+        """Byte after the range, counted in the tensor."""
+        return self.start + self.size
+
+    def follows(self, first: "Piece", done: int) -> bool:
+        """Whether this is the range of ``first``'s tensor that begins at byte ``done``."""
+        return (self.name, self.dtype, self.shape, self.start) == (first.name, first.dtype, first.shape, done)
 
 
 class MalformedBucketError(Exception):
@@ -152,16 +161,13 @@ class Planner:
         self._size = bucket_size
         self.current = Bucket(0, [])
 
-    def place(self, name: str, tensor: torch.Tensor, *, alone: bool = False) -> Iterator[Piece | None]:
+    def place(self, name: str, tensor: torch.Tensor) -> Iterator[Piece | None]:
         """Yield the pieces of a tensor; None stands for "the bucket is full: call :meth:`begin_next` now".
 
         Args:
             name: Its name.
             tensor: The tensor.
-            alone: Whether its pieces share no bucket with other tensors.
         """
-        if alone and self.current.pieces:
-            yield None
         dtype = str(tensor.dtype).removeprefix("torch.")
         shape, nbytes = tuple(tensor.shape), tensor.numel() * tensor.dtype.itemsize
         longest = self._size - self._size % tensor.dtype.itemsize
@@ -179,78 +185,7 @@ class Planner:
             start += size
             if start >= nbytes:
                 break
-        if alone:
-            yield None
 
     def begin_next(self) -> None:
         """Begin the next bucket."""
         self.current = Bucket(self.current.number + 1, [])
-
-
-class Rebuilder:
-    """Turns the pieces back into tensors, in order.
-
-    Args:
-        memory: Gives uint8 memory of so many bytes, in which a tensor larger than a bucket is put together.
-        known: Shapes of an earlier update: the same name must come with the same shape.
-    """
-
-    def __init__(self, memory: Callable[[int], torch.Tensor], known: dict[str, tuple[int, ...]]) -> None:
-        self._memory = memory
-        self._known = known
-        self._open: tuple[Piece, torch.Tensor] | None = None
-        self._done = 0
-        self.shapes: dict[str, tuple[int, ...]] = {}
-        self.nbytes = 0
-
-    def check(self, bucket: Bucket) -> None:
-        """Refuse a bucket with a tensor of another shape than in the last update, before its bytes are awaited.
-
-        Raises:
-            MalformedBucketError: There is one; the text holds both shapes.
-        """
-        for piece in bucket.pieces:
-            known = self._known.get(piece.name, piece.shape)
-            if known != piece.shape:
-                raise MalformedBucketError(
-                    f"its shape is {list(piece.shape)}, in the last update it was {list(known)}", piece.name
-                )
-
-    def add(self, piece: Piece, content: torch.Tensor) -> torch.Tensor | None:
-        """Take a piece's bytes and return the tensor if it is complete.
-
-        Args:
-            piece: What it is.
-            content: Its bytes, uint8 of shape ``[piece.size]``. A whole tensor is returned as a view of them.
-
-        Raises:
-            MalformedBucketError: The pieces of a split tensor do not follow each other.
-        """
-        self.nbytes += piece.size
-        if self._open is None and piece.is_whole:
-            self.shapes[piece.name] = piece.shape
-            return content.view(piece.torch_dtype).view(piece.shape)
-        if self._open is None:
-            self._open, self._done = (piece, self._memory(piece.nbytes)), 0
-        first, whole = self._open
-        if (piece.name, piece.dtype, piece.shape, piece.start) != (first.name, first.dtype, first.shape, self._done):
-            raise MalformedBucketError(
-                f"{first.name} was cut off after {self._done} of {first.nbytes} bytes", first.name
-            )
-        whole[piece.start : piece.start + piece.size].copy_(content)  # unlike an assignment, it lets other threads run
-        self._done += piece.size
-        if self._done < piece.nbytes:
-            return None
-        self._open = None
-        self.shapes[piece.name] = piece.shape
-        return whole.view(piece.torch_dtype).view(piece.shape)
-
-    def finish(self) -> None:
-        """Check that no tensor is left open.
-
-        Raises:
-            MalformedBucketError: One is.
-        """
-        if self._open is not None:
-            first, _ = self._open
-            raise MalformedBucketError(f"the update ended after {self._done} of its {first.nbytes} bytes", first.name)

@@ -8,9 +8,6 @@ import torch
 
 from verl_hw_core.weight_sync.layout import Piece
 
-IN_PLACE_BYTES = 1 << 24
-"""Below this many bytes a bucket of its own costs more than the copy."""
-
 
 class UnsendableTensorError(Exception):
     """A tensor has no plain bytes to send."""
@@ -33,19 +30,6 @@ def check(tensor: torch.Tensor) -> None:
     raise UnsendableTensorError(f"only dense, complete tensors can be sent, this is {kind}")
 
 
-def is_sent_in_place(tensor: torch.Tensor, device: torch.device) -> bool:
-    """Whether a tensor is broadcast from where it lies, without a copy into a bucket.
-
-    In host memory only, where that copy costs a good part of the transfer's time; on a device it costs little.
-
-    Args:
-        tensor: The tensor.
-        device: Where buckets live.
-    """
-    enough = tensor.numel() * tensor.dtype.itemsize >= IN_PLACE_BYTES
-    return bool(enough and device.type == tensor.device.type == "cpu" and tensor.is_contiguous())
-
-
 def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:
     """Copy a piece of ``tensor`` to its place.
 
@@ -65,11 +49,27 @@ def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:
 
 def _copy(target: torch.Tensor, part: torch.Tensor) -> None:
     if part.is_contiguous():
-        target.copy_(part.reshape(-1).view(torch.uint8))
+        copy_bytes(target, part.reshape(-1).view(torch.uint8))
     elif part.dtype.itemsize == 1:  # fp8 and the like: a vendor may have no copy kernel for them
         target.view(part.shape).copy_(part.view(torch.uint8))
     else:
         target.view(part.dtype).view(part.shape).copy_(part)
+
+
+def copy_bytes(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy bytes; other threads run meanwhile, which an assignment to a slice would not allow.
+
+    In host memory it copies words of eight where they divide: torch copies single bytes a third slower there. Not on
+    devices, of which some store int64 as int32.
+
+    Args:
+        target: uint8 of shape ``[n]``.
+        source: uint8 of shape ``[n]``.
+    """
+    both = (target, source)
+    if all(one.device.type == "cpu" and one.numel() % 8 == one.storage_offset() % 8 == 0 for one in both):
+        target, source = target.view(torch.int64), source.view(torch.int64)
+    target.copy_(source)
 
 
 def flat_range(tensor: torch.Tensor, start: int, stop: int) -> Iterator[torch.Tensor]:

@@ -5,15 +5,32 @@
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
 from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
-from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError, Rebuilder
+from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError
+from verl_hw_core.weight_sync.rebuilding import Rebuilder
 from verl_hw_core.weight_sync.sending import checksum
 from verl_hw_core.weight_sync.session import Session
+
+
+@dataclass(frozen=True)
+class _Announced:
+    """A bucket that the sender has announced.
+
+    Attributes:
+        bucket: What it holds.
+        content: The memory that it is received in.
+        crc32: The sender's checksum, None when it made none.
+    """
+
+    bucket: Bucket
+    content: torch.Tensor
+    crc32: int | None
 
 
 class Receiver:
@@ -30,6 +47,7 @@ class Receiver:
         self._step = step
         self._rebuilder = Rebuilder(session.whole, known)
         self._buffers = session.buckets(2)
+        self._announced: dict[int, _Announced] = {}
         self._tensors = 0
         self._end: dict[str, Any] = {}
         # Both buckets at once, so that one follows the other without a pause.
@@ -52,10 +70,10 @@ class Receiver:
         Raises:
             FailureFoundError: A tensor was torn.
         """
-        buffer = self._buffers[bucket.number % 2]
+        content = self._announced.pop(bucket.number).content
         for piece in bucket.pieces:
             try:
-                tensor = self._rebuilder.add(piece, buffer[piece.offset : piece.offset + piece.size])
+                tensor = self._rebuilder.add(piece, content[piece.offset : piece.offset + piece.size])
             except MalformedBucketError as error:
                 raise FailureFoundError(self._failure(str(error), bucket.number, error.tensor)) from error
             if tensor is not None:
@@ -90,10 +108,10 @@ class Receiver:
         return self._rebuilder.shapes
 
     def _begin(self, number: int) -> "Future[Bucket | None]":
-        return self._session.broadcaster.thread.submit(partial(self._take, number, self._buffers[number % 2]))
+        return self._session.broadcaster.submit(partial(self._await, number), partial(self._taken, number))
 
-    def _take(self, number: int, buffer: torch.Tensor) -> Bucket | None:
-        """Take one bucket, None after the last one; in the transfer thread."""
+    def _await(self, number: int) -> torch.Tensor | None:
+        """Wait until a bucket is announced and return memory for it, None after the last one; in a transfer thread."""
         if self._end:
             return None
         spoke = self._session.spoke
@@ -106,13 +124,19 @@ class Receiver:
             raise FailureFoundError(self._failure(str(error), number, error.tensor)) from error
         self._session.contents[number] = bucket.tensors
         self._check_step(message, bucket)
-        if bucket.used:
-            self._session.broadcaster.broadcast(buffer[: bucket.used])
-        self._check_content(message, bucket, buffer)
+        content = self._rebuilder.landing(bucket, self._buffers[number % 2])
+        self._announced[number] = _Announced(bucket, content, message.get("crc32"))
         if bucket.last:
             self._end = {name: message.get(name) for name in ("tensors", "bytes")}
-        spoke.tell({"taken": number})
-        return bucket
+        return content
+
+    def _taken(self, number: int) -> Bucket | None:
+        """Return the bucket that has come, None after the last one; in a transfer thread."""
+        if (announced := self._announced.get(number)) is None:
+            return None
+        self._check_content(announced)
+        self._session.spoke.tell({"taken": number})
+        return announced.bucket
 
     def _check_step(self, message: dict[str, Any], bucket: Bucket) -> None:
         step = message.get("step")
@@ -120,12 +144,12 @@ class Receiver:
             reason = f"the sender sends step {step}, this rank expects step {self._step}"
             raise FailureFoundError(self._failure(reason, bucket.number, bucket.tensors))
 
-    def _check_content(self, message: dict[str, Any], bucket: Bucket, buffer: torch.Tensor) -> None:
+    def _check_content(self, announced: "_Announced") -> None:
         if not self._session.settings.checksum:
             return
-        found = checksum(buffer[: bucket.used])
-        if found != message.get("crc32"):
-            reason = f"its CRC-32 is {found}, the sender's is {message.get('crc32')}: the bytes differ"
+        found, bucket = checksum(announced.content), announced.bucket
+        if found != announced.crc32:
+            reason = f"its CRC-32 is {found}, the sender's is {announced.crc32}: the bytes differ"
             raise FailureFoundError(self._failure(reason, bucket.number, bucket.tensors))
 
     def _failure(self, reason: str, bucket: int, tensor: str | None) -> Failure:

@@ -13,7 +13,7 @@ import torch
 
 from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
 from verl_hw_core.weight_sync.layout import Bucket, Planner
-from verl_hw_core.weight_sync.packing import UnsendableTensorError, check, fill, is_sent_in_place
+from verl_hw_core.weight_sync.packing import UnsendableTensorError, check, fill
 from verl_hw_core.weight_sync.session import Session
 
 Weights = Any  # an iterable or async iterable of (name, tensor): verl's engines give either
@@ -54,7 +54,6 @@ class Sender:
         self._planner = Planner(session.settings.bucket_size)
         self._buffers = session.buckets(2)
         self._pending: tuple[Bucket, Future[None]] | None = None
-        self._in_place: torch.Tensor | None = None
         self._tensors = 0
         self._bytes = 0
         self.last_name: str | None = None
@@ -92,13 +91,9 @@ class Sender:
         except UnsendableTensorError as error:
             raise FailureFoundError(Failure(str(error), 0, self.bucket, name)) from error
         with torch.no_grad():
-            direct = is_sent_in_place(tensor, self._session.place.device)
-            for piece in self._planner.place(name, tensor, alone=direct):
+            for piece in self._planner.place(name, tensor):
                 if piece is None:
                     await self._flush(last=False)
-                elif direct:
-                    self._in_place = tensor.detach().view(-1).view(torch.uint8)[piece.start : piece.start + piece.size]
-                    self._bytes += piece.size
                 else:
                     fill(self._buffers[self.bucket % 2], piece, tensor)
                     self._bytes += piece.size
@@ -108,8 +103,7 @@ class Sender:
         """Announce the bucket and start its broadcast; packing of the next one goes on meanwhile."""
         bucket = self._planner.current
         bucket.last = last
-        in_place, self._in_place = self._in_place, None
-        content = self._buffers[bucket.number % 2][: bucket.used] if in_place is None else in_place
+        content = self._buffers[bucket.number % 2][: bucket.used]
         self._session.place.synchronize()
         message = bucket.as_message()
         if self._session.settings.checksum:
@@ -119,11 +113,10 @@ class Sender:
         self._session.contents[bucket.number] = bucket.tensors
         self._session.hear(bucket.number)
         self._session.hub.tell(message | {"step": self._step}, bucket.number)
-        call = partial(self._session.broadcaster.broadcast, content) if bucket.used else _nothing
-        before, self._pending = self._pending, (bucket, self._session.broadcaster.thread.submit(call))
-        if in_place is not None or self._session.me.senders > 1:
-            # In place: the trainer may overwrite a tensor as soon as it is asked for the next one. Relays: they also
-            # take part in the trainer's own collectives; one order on all ranks, or both wait for ever.
+        sent = self._session.broadcaster.submit(lambda: content, _nothing)
+        before, self._pending = self._pending, (bucket, sent)
+        if self._session.me.senders > 1:
+            # Relays also take part in the trainer's own collectives: one order on all ranks, or both wait for ever.
             await self._session.wait(self._pending[1], bucket.number, bucket.tensors)
         elif before is not None:  # its buffer is packed next; this bucket follows it without a pause
             await self._session.wait(before[1], before[0].number, before[0].tensors)
@@ -164,8 +157,7 @@ class Relay:
         """
         async for name, tensor in weights:
             self.last_name = name
-            direct = is_sent_in_place(tensor, self._session.place.device)
-            for piece in self._planner.place(name, tensor, alone=direct):
+            for piece in self._planner.place(name, tensor):
                 if piece is None:
                     await self._join(last=False)
                     self._planner.begin_next()
@@ -176,10 +168,12 @@ class Relay:
     async def _join(self, *, last: bool) -> None:
         bucket = self._planner.current
         bucket.last = last
-        future = self._session.broadcaster.thread.submit(partial(self._take, bucket))
+        taken = partial(self._session.spoke.tell, {"taken": bucket.number})
+        future = self._session.broadcaster.submit(partial(self._take, bucket), taken)
         await self._session.wait(future, bucket.number, bucket.tensors)
 
-    def _take(self, bucket: Bucket) -> None:
+    def _take(self, bucket: Bucket) -> torch.Tensor:
+        """Compare the bucket with what the sender says and return memory for it; in the transfer thread."""
         spoke = self._session.spoke
         spoke.tell({"at": bucket.number})
         message = spoke.await_next(bucket.number)
@@ -193,9 +187,7 @@ class Relay:
                     self.last_name,
                 )
             )
-        if bucket.used:
-            self._session.broadcaster.broadcast(self._buffer[: bucket.used])
-        spoke.tell({"taken": bucket.number})
+        return self._buffer[: bucket.used]
 
 
 def _difference(found: Bucket, own: Bucket) -> str:
@@ -207,4 +199,4 @@ def _difference(found: Bucket, own: Bucket) -> str:
 
 
 def _nothing() -> None:
-    """Stand for the broadcast of an empty bucket."""
+    """What the sender does when a bucket is out: its future says so."""

@@ -168,7 +168,7 @@ class Session:
         self._expect("start", deadline)
 
     def _open_backend(self, backend: str, address: str, deadline: float) -> None:
-        limit = self.patience * 1.5 + 5  # ours come first: some libraries end the process at theirs
+        limit = self.patience * 2.5 + 5  # two buckets, and ours come first: some libraries end the process at theirs
         me, store = self.me, self._store
         future = self.broadcaster.open(
             lambda: process_group.make_backend(backend, store, me.rank, me.world_size, limit, me.group, address)

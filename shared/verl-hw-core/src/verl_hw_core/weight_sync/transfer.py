@@ -7,12 +7,15 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 from verl_hw_core.weight_sync.place import Place
+
+T = TypeVar("T")
 
 _LEAVE_SECONDS = 5.0
 
@@ -58,12 +61,18 @@ class TransferThread:
 
 
 class Broadcaster:
-    """The data's way: broadcasts from rank 0 in one group."""
+    """The data's way: broadcasts from rank 0 in one group.
+
+    In host memory one is begun while the one before is still on its way, so that nothing waits for this process to
+    hear that it has ended; a second thread hears it. On a device they are begun one by one, since only the whole device
+    can be waited for.
+    """
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._backend: Any = None
         self.thread = TransferThread(place)
+        self._ends = TransferThread(place) if place.device.type == "cpu" else None
 
     def open(self, make: Callable[[], Any]) -> "Future[None]":
         """Make the backend and send one byte through it: many libraries connect at the first collective only."""
@@ -71,25 +80,68 @@ class Broadcaster:
 
     def _open(self, make: Callable[[], Any]) -> None:
         self._backend = make()
-        self.broadcast(self._place.bucket(1))
+        self._end(self._begin(self._place.bucket(1)))
 
-    def broadcast(self, content: torch.Tensor) -> None:
-        """Broadcast rank 0's content; call it in :attr:`thread`. Returns when the device is done with it."""
+    def submit(self, begin: Callable[[], torch.Tensor | None], end: Callable[[], T]) -> "Future[T]":
+        """Broadcast rank 0's content, after the broadcasts before it.
+
+        Args:
+            begin: Called in a thread of the group when it is this one's turn; returns the content, None for nothing.
+            end: Called in a thread of the group when the device is done with the content.
+
+        Returns:
+            What ``end`` returns.
+        """
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+
+        def conclude(work: Any, backend: Any) -> None:
+            self._end(work)
+            future.set_result(end())
+            del backend  # until here: who drops it last waits for its threads, and that must not be :meth:`close`
+
+        def start() -> None:
+            work, backend = self._begin(begin()), self._backend
+            if self._ends is None:
+                conclude(work, backend)
+            else:
+                _tell_failure(self._ends.submit(partial(conclude, work, backend)), future)
+
+        _tell_failure(self.thread.submit(start), future)
+        return future
+
+    def _begin(self, content: torch.Tensor | None) -> Any:
+        if content is None or content.numel() == 0:
+            return None
         options = dist.BroadcastOptions()
         options.rootRank = 0
         options.rootTensor = 0
-        self._backend.broadcast([content], options).wait()
-        self._place.synchronize()
+        return self._backend.broadcast([content], options)
+
+    def _end(self, work: Any) -> None:
+        if work is not None:
+            work.wait()
+            self._place.synchronize()
 
     def close(self, *, broken: bool) -> None:
         """Leave the group. A broken one is aborted, so that a call that still hangs in it comes back."""
         backend, self._backend = self._backend, None
         self.thread.stop()
+        if self._ends is not None:
+            self._ends.stop()
         if backend is None:
             return
         leave = threading.Thread(target=_leave, args=(backend, "abort" if broken else "shutdown"), daemon=True)
         leave.start()
         leave.join(_LEAVE_SECONDS)  # a library that hangs may hang here too
+
+
+def _tell_failure(step: "Future[Any]", whole: "Future[Any]") -> None:
+    def tell(done: "Future[Any]") -> None:
+        if (error := done.exception()) is not None:
+            whole.set_exception(error)
+
+    step.add_done_callback(tell)
 
 
 def _leave(backend: Any, name: str) -> None:
