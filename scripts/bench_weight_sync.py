@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast the weight sync is, as a ratio to a raw broadcast of the same bytes in buckets of the same size.
 
-Processes on this machine send a model of 300 bf16 tensors, one of them larger than a bucket, over gloo. Ways take turns
-from repetition to repetition, so that a machine that is busy for a while slows them alike:
+Processes on this machine send a model of 300 bf16 tensors, one of them larger than a bucket, over gloo. Each repetition
+goes through all ways, in a new order, so that a machine that is busy for a while slows them alike:
 
 - raw: `broadcast` of the model's bytes from where they lie, bucket by bucket, nothing else
 - verl-hw: our checkpoint engine, packing, metadata and views of the tensors included
@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -143,8 +144,9 @@ def _work(rank: int, pipe: Any, gib: float, bucket_size: int, repeats: int) -> N
     }
     time.sleep(1)  # PUB/SUB loses what is sent before the subscription has arrived
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    shuffle = random.Random(0)  # noqa: S311 - the same in all processes
     for number in range(repeats + 1):
-        for way in WAYS:
+        for way in shuffle.sample(WAYS, len(WAYS)):
             group.barrier().wait()
             began = time.perf_counter()
             ways[way]()
