@@ -73,7 +73,6 @@ def assert_failure(update: dict, ranks: set[str], rank: int, text: str, *, bucke
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(PROGRAM_SECONDS + 20)]
 
 
-@pytest.mark.ci
 class TestWhatArrives:
     def test_every_kind_of_tensor_bit_by_bit_three_times(self, answers):
         for update in answers["three_updates"].values():
@@ -116,7 +115,6 @@ class TestWhatArrives:
             assert_arrived(update)
 
 
-@pytest.mark.ci
 class TestWhoMayTakePart:
     def test_sockets_are_bound_to_the_nodes_address_only(self, answers):
         found = answers["strangers"]
@@ -131,7 +129,6 @@ class TestWhoMayTakePart:
         assert answers["strangers"]["token hidden"]
 
 
-@pytest.mark.ci
 class TestFailures:
     def test_a_rollout_worker_that_dies(self, answers):
         case = answers["rollout_dies"]
