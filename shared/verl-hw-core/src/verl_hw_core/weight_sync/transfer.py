@@ -71,6 +71,7 @@ class Broadcaster:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._backend: Any = None
+        self._not_begun = ""  # why; the error itself would hold its frames, and these the buckets
         self.thread = TransferThread(place)
         self._ends = TransferThread(place) if place.device.type == "cpu" else None
 
@@ -84,6 +85,9 @@ class Broadcaster:
 
     def submit(self, begin: Callable[[], torch.Tensor | None], end: Callable[[], T]) -> "Future[T]":
         """Broadcast rank 0's content, after the broadcasts before it.
+
+        When one could not be begun, none after it is: a library matches them by their order, so the next one would take
+        the bytes of the one left out, and gloo ends the process where these are more.
 
         Args:
             begin: Called in a thread of the group when it is this one's turn; returns the content, None for nothing.
@@ -101,7 +105,7 @@ class Broadcaster:
             del backend  # until here: who drops it last waits for its threads, and that must not be :meth:`close`
 
         def start() -> None:
-            work, backend = self._begin(begin()), self._backend
+            work, backend = self._begin_next(begin), self._backend
             if self._ends is None:
                 conclude(work, backend)
             else:
@@ -109,6 +113,15 @@ class Broadcaster:
 
         _tell_failure(self.thread.submit(start), future)
         return future
+
+    def _begin_next(self, begin: Callable[[], torch.Tensor | None]) -> Any:
+        if self._not_begun:
+            raise RuntimeError(f"an earlier broadcast of this group was not begun: {self._not_begun}")
+        try:
+            return self._begin(begin())
+        except BaseException as error:
+            self._not_begun = f"{type(error).__name__}: {error}"
+            raise
 
     def _begin(self, content: torch.Tensor | None) -> Any:
         if content is None or content.numel() == 0:
