@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from platformkit import clean_environment
+from platformkit import clean_environment, needs_cpu_torch
 
 from verl_hw_sim import simulated_environment
 
@@ -19,7 +19,8 @@ BUCKET = 40_000
 SUCCESSES = ("three_updates", "relays", "elastic", "closing_each_time", "strangers")
 FAILURES = (
     "rollout_dies", "sender_dies", "rollout_hangs", "sender_hangs", "rollout_is_late", "loader_raises",
-    "weights_raise", "shape_differs", "trainer_ranks_differ", "bytes_differ", "settings_differ",
+    "loader_raises_at_the_end", "weights_raise", "shape_differs", "trainer_ranks_differ", "bytes_differ",
+    "settings_differ",
 )  # fmt: skip
 
 
@@ -161,8 +162,9 @@ class TestFailures:
         assert_failure(case["failing"], {"rollout 1"}, 2, "gave up waiting", bucket=False)
         assert_arrived(case["after"])
 
-    def test_a_loader_that_raises(self, answers):
-        case = answers["loader_raises"]
+    @pytest.mark.parametrize("when", ["loader_raises", "loader_raises_at_the_end"])
+    def test_a_loader_that_raises(self, answers, when):
+        case = answers[when]
         assert case["failing"]["rollout 1"]["error"] == "RuntimeError: planted"
         assert_failure(case["failing"], {"trainer 0", "rollout 0"}, 2, "its consumer stopped taking weights")
         assert_arrived(case["after"])
@@ -203,7 +205,12 @@ class TestFailures:
 
 @pytest.mark.parametrize(
     ("vendor", "backend"),
-    [("enflame", "eccl"), ("intel", "xccl"), pytest.param("cambricon", "gloo", marks=pytest.mark.ci)],
+    [
+        ("enflame", "eccl"),
+        ("intel", "xccl"),
+        pytest.param("metax", "nccl", marks=needs_cpu_torch),
+        pytest.param("cambricon", "gloo", marks=pytest.mark.ci),
+    ],
 )
 def test_other_libraries_and_host_memory(vendor, backend):
     arriving = ["three_updates", "elastic"] + ["overwritten"] * (backend == "gloo")

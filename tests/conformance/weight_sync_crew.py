@@ -65,8 +65,8 @@ class Fault:
     """What a worker does wrong in one update.
 
     Attributes:
-        kind: ``die``, ``stop`` (as SIGSTOP does), ``raise``, ``late`` (before joining), ``reshape``, ``rename`` or
-            ``corrupt``.
+        kind: ``die``, ``stop`` (as SIGSTOP does), ``raise``, ``dawdle`` (a second, then raise), ``late`` (before
+            joining), ``reshape``, ``rename`` or ``corrupt``.
         after: Number of tensors before it, or seconds for ``late``.
     """
 
@@ -244,7 +244,7 @@ def _receive(engine: Any, version: int, fault: Fault | None) -> dict[str, Any]:
 
     async def consume() -> None:
         async for name, tensor in engine.receive_weights(global_steps=version):
-            _trip(fault, len(found), ("die", "stop", "raise"))
+            _trip(fault, len(found), ("die", "stop", "raise", "dawdle"))
             found[name] = bits(tensor)
 
     asyncio.run(consume())
@@ -299,7 +299,9 @@ def _corrupt(engine: Any) -> None:
 def _trip(fault: Fault | None, done: int, kinds: tuple[str, ...]) -> None:
     if fault is None or fault.kind not in kinds or done != fault.after:
         return
-    if fault.kind == "raise":
+    if fault.kind == "dawdle":
+        time.sleep(1)
+    if fault.kind in ("raise", "dawdle"):
         raise RuntimeError("planted")
     os.kill(os.getpid(), signal.SIGKILL if fault.kind == "die" else signal.SIGSTOP)
 

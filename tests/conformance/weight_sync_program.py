@@ -101,6 +101,11 @@ def loader_raises(backend: str) -> dict:
     return _failing(backend, "rollout 1", Fault("raise", 6))
 
 
+def loader_raises_at_the_end(backend: str) -> dict:
+    """When every byte has long arrived, while the last tensor is loaded."""
+    return _failing(backend, "rollout 1", Fault("dawdle", 18))
+
+
 def weights_raise(backend: str) -> dict:
     return _failing(backend, "trainer 0", Fault("raise", 6))
 

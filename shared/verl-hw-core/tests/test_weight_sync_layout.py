@@ -100,6 +100,7 @@ def unpack(buckets: list[tuple[Bucket, torch.Tensor]]) -> dict[str, torch.Tensor
         torch.arange(9000)[::3],
         torch.arange(1200.0)[None, :, None].expand(3, 1200, 2),
         torch.tensor(4, dtype=torch.int8),
+        torch.ones(1, 37)[:, 0],
         torch.empty(3, 0),
         torch.ones(SIZE, dtype=torch.uint8),
         torch.ones(SIZE + 1, dtype=torch.bool),
@@ -113,7 +114,7 @@ def test_a_tensor_comes_back_bit_by_bit(tensor):
     found = unpack(pack({"before": before, "it": tensor, "after": after}))
     assert found["it"].dtype == tensor.dtype
     assert found["it"].shape == tensor.shape
-    wanted = tensor.contiguous().reshape(-1).view(torch.uint8)
+    wanted = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor).reshape(-1).view(torch.uint8)
     assert torch.equal(found["it"].contiguous().reshape(-1).view(torch.uint8), wanted)
     assert torch.equal(found["before"], before)
     assert torch.equal(found["after"], after)

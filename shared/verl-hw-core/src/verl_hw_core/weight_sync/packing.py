@@ -48,7 +48,7 @@ def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:
 
 
 def _copy(target: torch.Tensor, part: torch.Tensor) -> None:
-    if part.is_contiguous():
+    if part.is_contiguous() and part.numel() > 1:  # a single element counts as contiguous whatever its stride
         copy_bytes(target, part.reshape(-1).view(torch.uint8))
     elif part.dtype.itemsize == 1:  # fp8 and the like: a vendor may have no copy kernel for them
         target.view(part.shape).copy_(part.view(torch.uint8))

@@ -104,6 +104,7 @@ class Receiver:
             reason = f"the update is torn: the sender sent {self._end}, {found} came"
             raise FailureFoundError(self._failure(reason, last.number, last.tensors))
         spoke = self._session.spoke
+        spoke.tell({"taken": last.number})
         await self._session.wait_for(lambda: spoke.next() is not None, last.number, last.tensors)
         return self._rebuilder.shapes
 
@@ -135,7 +136,8 @@ class Receiver:
         if (announced := self._announced.get(number)) is None:
             return None
         self._check_content(announced)
-        self._session.spoke.tell({"taken": number})
+        if not announced.bucket.last:  # that one is taken when the consumer has loaded everything
+            self._session.spoke.tell({"taken": number})
         return announced.bucket
 
     def _check_step(self, message: dict[str, Any], bucket: Bucket) -> None:
