@@ -20,8 +20,11 @@ of its rounding; at the third step that is enough for another token in one answe
 LEARNING_RATE = 5e-4  # a tenth of the demo's
 STALL_SECONDS = 600.0
 TOLERANCE = 2e-4
-"""Of metrics between 0 and 6, and of the mean over log-probabilities of single tokens (around 5)."""
+"""Of metrics between 0 and 6, and of the mean over log-probabilities of single tokens (around 5). Not rounding: where
+an answer holds the padding token, Megatron trains that row of the embedding and transformers does not, which changes
+the gradient norm by 1e-4 and later log-probabilities behind such a token (docs/megatron.md)."""
 ONE_TOKEN = 5e-3
+"""Of one token, after the first update."""
 ROLLOUT_GAP = 1e-5
 # FSDP's AdamW decays every parameter, Megatron's no bias and no norm.
 SAME = {
