@@ -20,3 +20,8 @@ SHARDED = [
     Case("experts", model="experts", ep=2, dtype="bfloat16"),
     Case("latent", model="latent", pp=2, dtype="bfloat16"),
 ]
+REFUSED = [
+    Case("packed", model="plover", ranks=1),
+    Case("unregistered", model="unregistered", ranks=1),
+    Case("uneven-experts", model="experts", ep=2, override={"num_moe_experts": 3}),
+]

@@ -17,7 +17,7 @@ import plover_llm
 import torch
 import transformers as hf
 from megatron_cases import CLIP, LEARNING_RATE, STEPS, VOCABULARY, Case, reference_loss
-from new_model_cases import CASES, FROZEN, MTP, SHARDED, TRAINED_MTP
+from new_model_cases import CASES, FROZEN, MTP, REFUSED, SHARDED, TRAINED_MTP
 from safetensors.torch import save_file
 
 from verl_hw_core.demo.assets import write_tokenizer
@@ -122,23 +122,22 @@ def run(models: Path, out: Path, case: Case, override: dict) -> None:
         megatron_program.megatron_settings = own
 
 
-def refusal(out: Path, name: str, model: Path, packed: bool) -> None:
-    """What building an engine for a model ends with."""
-    torch.multiprocessing.start_processes(
-        partial(_refused, out=out, name=name, model=model, packed=packed), nprocs=1, start_method="fork"
-    )
+def refusal(out: Path, models: Path, case: Case) -> None:
+    """What building an engine ends with."""
+    torch.multiprocessing.start_processes(_refused, (out, models, case), nprocs=case.ranks, start_method="fork")
 
 
-def _refused(_rank: int, out: Path, name: str, model: Path, packed: bool) -> None:
+def _refused(rank: int, out: Path, models: Path, case: Case) -> None:
     from megatron_program import build
 
-    join(0, 1, out, name)
+    join(rank, case.ranks, out, case.name)
     try:
-        build(model.parent, Case(name, model=model.name, ranks=1, packed=packed))
+        build(models, case)
         text = "nothing was refused"
     except Exception as error:  # noqa: BLE001 - the test that reads it compares it
         text = f"{type(error).__name__}: {error}"
-    (out / f"{name}.txt").write_text(text)
+    if rank == 0:
+        (out / f"{case.name}.txt").write_text(text)
 
 
 def save_sharded(rank: int, models: Path, out: Path, case: Case) -> None:
@@ -192,8 +191,8 @@ def train(models: Path, out: Path) -> None:
     for case in SHARDED:
         torch.multiprocessing.start_processes(save_sharded, (models, out, case), nprocs=case.ranks, start_method="fork")
     register_architecture(replace(registered()["plover"], batches=("padded",)))
-    refusal(out, "packed", models / "plover", packed=True)
-    refusal(out, "unregistered", models / "unregistered", packed=True)
+    for case in REFUSED:
+        refusal(out, models, case)
 
 
 def main() -> None:

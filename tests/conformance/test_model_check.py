@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from documents import ROOT
 from modelkit import run_with_models
-from platformkit import clean_environment
+from platformkit import clean_environment, needs_cpu_torch
 
 from verl_hw_sim import simulated_environment
 
@@ -185,13 +185,16 @@ def write_config(folder: Path, **changes: object) -> Path:
     return folder
 
 
-def test_the_command(tmp_path):
-    done = command("check-model", write_config(tmp_path), "--vendor", "cambricon", "--import", "plover_llm", "--json")
+@pytest.mark.parametrize(
+    ("vendor", "device"), [("cambricon", "mlu"), pytest.param("metax", "cuda", marks=needs_cpu_torch)]
+)
+def test_the_command(tmp_path, vendor, device):
+    done = command("check-model", write_config(tmp_path), "--vendor", vendor, "--import", "plover_llm", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["passed"]
     assert report["model_type"] == "plover"
-    assert (report["vendor"], report["device"], report["simulated"]) == ("cambricon", "mlu", True)
+    assert (report["vendor"], report["device"], report["simulated"]) == (vendor, device, True)
     assert report["sizes"]["vocab_size"] == [512, 256]
 
 

@@ -140,3 +140,9 @@ def test_a_model_that_nobody_registered_is_refused(trained):
     assert "Nearest: gemma3. All: deepseek_v3," in text
     assert "plover" in text
     assert "docs/new_model.md" in text
+
+
+def test_experts_that_the_ranks_cannot_share_are_refused(trained):
+    text = (trained / "uneven-experts.txt").read_text()
+    assert text.startswith("UnsupportedModelSettingError: expert_model_parallel_size=2: ")
+    assert "the model has 3." in text

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from verl_hw_core.errors import UnsupportedModelSettingError
-from verl_hw_core.megatron.settings import local_overrides, require_local, require_possible, torch_adam_overrides
+from verl_hw_core.megatron.settings import (
+    local_overrides,
+    require_equal_experts,
+    require_local,
+    require_possible,
+    torch_adam_overrides,
+)
 
 KNOWN = frozenset({"persist_layer_norm", "bias_activation_fusion", "apply_rope_fusion", "recompute_granularity"})
 
@@ -48,6 +54,17 @@ def test_what_needs_transformer_engine_is_named(name):
     require_local(SimpleNamespace(**off))
     with pytest.raises(UnsupportedModelSettingError, match=f"^{name}"):
         require_local(SimpleNamespace(**{**off, name: True}))
+
+
+def test_experts_that_the_ranks_cannot_share_are_refused_with_the_sizes_that_work():
+    with pytest.raises(
+        UnsupportedModelSettingError,
+        match=r"^expert_model_parallel_size=3: .* the model has 4\. Set actor_rollout_ref\.actor\.megatron\."
+        r"expert_model_parallel_size .* to one of 1, 2, 4$",
+    ):
+        require_equal_experts(4, 3)
+    require_equal_experts(4, 2)
+    require_equal_experts(None, 1)
 
 
 def optimizer(**given: object) -> SimpleNamespace:

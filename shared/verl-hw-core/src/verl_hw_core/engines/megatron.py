@@ -96,6 +96,9 @@ class AcceleratorMegatronEngine(BaseEngine):
                 optimizer = settings.torch_adam_overrides(self.optimizer_config)
                 object.__setattr__(self.optimizer_config, "override_optimizer_config", optimizer)  # it is frozen
         super()._build_tf_config()
+        if self.tf_config is not None:  # with Megatron-Bridge it comes with the model
+            experts = getattr(self.tf_config, "num_moe_experts", None)
+            settings.require_equal_experts(experts, self.engine_config.expert_model_parallel_size)
 
 
 class MegatronLanguageModelEngine(AcceleratorMegatronEngine):

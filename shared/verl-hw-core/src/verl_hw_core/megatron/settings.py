@@ -63,6 +63,26 @@ def require_local(engine_config: Any) -> None:
         )
 
 
+def require_equal_experts(experts: int | None, expert_parallel: int) -> None:
+    """Refuse, before the model is built, experts that the ranks cannot share equally.
+
+    Args:
+        experts: The model's number of experts; None if it has none.
+        expert_parallel: verl's ``expert_model_parallel_size``.
+
+    Raises:
+        UnsupportedModelSettingError: They cannot.
+    """
+    if experts is None or experts % expert_parallel == 0:
+        return
+    possible = ", ".join(str(size) for size in range(1, experts + 1) if experts % size == 0)
+    raise UnsupportedModelSettingError(
+        f"expert_model_parallel_size={expert_parallel}: Megatron gives every rank the same number of experts, and the "
+        f"model has {experts}. Set actor_rollout_ref.actor.megatron.expert_model_parallel_size "
+        f"(critic.megatron. for a critic, engine. for SFT) to one of {possible}"
+    )
+
+
 def torch_adam_overrides(optimizer_config: Any) -> dict[str, Any]:
     """Return verl's ``override_optimizer_config`` for torch's Adam, which keeps its moments in fp32.
 
