@@ -146,7 +146,7 @@ def _read_piece(fields: Any) -> Piece:
     if not all(_is_count(one) for one in (start, size, offset)):
         raise MalformedBucketError("start, size and offset must be counts", name)
     piece = Piece(name, dtype, tuple(shape), start, size, offset)
-    if start + size > piece.nbytes or start % piece.torch_dtype.itemsize or size % piece.torch_dtype.itemsize:
+    if piece.stop > piece.nbytes or start % piece.torch_dtype.itemsize or size % piece.torch_dtype.itemsize:
         raise MalformedBucketError(f"bytes {start} to {start + size} are not in a tensor of {piece.nbytes}", name)
     return piece
 

@@ -41,7 +41,7 @@ def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:
     itemsize = tensor.dtype.itemsize
     target = bucket[piece.offset : piece.offset + piece.size]
     done = 0
-    for part in flat_range(tensor.detach(), piece.start // itemsize, (piece.start + piece.size) // itemsize):
+    for part in flat_range(tensor.detach(), piece.start // itemsize, piece.stop // itemsize):
         size = part.numel() * itemsize
         _copy(target[done : done + size], part)
         done += size
