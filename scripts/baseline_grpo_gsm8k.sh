@@ -89,7 +89,7 @@ quoted() {
     printf "'%s'" "$text"
 }
 
-settings="$("$PYTHON" -m verl_hw_core.acceptance.baseline --vendor "$VENDOR")" || exit 2
+settings="$("$PYTHON" -m verl_hw_tools.acceptance.baseline --vendor "$VENDOR")" || exit 2
 # Where the user has not told verl's file logger where to write.
 environment=()
 [[ -n "${VERL_FILE_LOGGER_PATH:-}${VERL_FILE_LOGGER_ROOT:-}" ]] ||

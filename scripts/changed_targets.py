@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a change asks CI to test, as JSON for a matrix: a vendor's package alone, or everything.
+"""What a change asks CI to test, as JSON for a matrix: a vendor's package or the tools alone, or everything.
 
     python3 scripts/changed_targets.py --base <commit>      [{"name": ..., "tests": "<paths for pytest>"}, ...]
 
@@ -19,6 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 EVERYTHING = {"name": "everything", "tests": ""}
 # Beside a package's own tests: what looks at all wheels and guides.
 _SHARED_TESTS = "tests/wheels tests/verl_compat tests/docs"
+# No training process imports the tools: their own tests, and what runs the command.
+_TOOLS_TESTS = (
+    f"shared/verl-hw-tools/tests {_SHARED_TESTS} tests/end_to_end tests/conformance/test_check.py "
+    "tests/conformance/test_check_faults.py tests/conformance/test_model_check.py"
+)
 _VENDOR = re.compile(r"packages/(verl-hw-[a-z0-9-]+)/")
 _TEXT = re.compile(r"docs/|[A-Z_]+\.md$|\.github/ISSUE_TEMPLATE/")
 
@@ -42,7 +47,7 @@ def changed_files(base: str) -> list[str] | None:
 
 
 def targets(files: Iterable[str] | None) -> list[dict[str, str]]:
-    """Return the targets of a change: one a vendor, one for text, or everything when anything else was touched."""
+    """Return the targets of a change: one a vendor, tools, text, or everything when anything else was touched."""
     if files is None:
         return [EVERYTHING]
     found = {}
@@ -50,6 +55,8 @@ def targets(files: Iterable[str] | None) -> list[dict[str, str]]:
         if vendor := _VENDOR.match(file):
             name = vendor.group(1)
             found[name] = f"packages/{name} {_SHARED_TESTS}"
+        elif file.startswith("shared/verl-hw-tools/"):
+            found["verl-hw-tools"] = _TOOLS_TESTS
         elif _TEXT.match(file):
             found["text"] = "tests/docs"
         else:

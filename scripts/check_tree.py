@@ -5,7 +5,7 @@
 
 - Each source file begins with the two SPDX lines.
 - No path of somebody's machine.
-- No vendor name in the code of the core: its facts belong in the vendor's wheel. Comments and docstrings may
+- No vendor name in the code of core and tools: its facts belong in the vendor's wheel. Comments and docstrings may
   name vendors as examples.
 - Vendor code writes no environment variable (the core does that, for the chosen platform only).
 - Long files are listed, not refused.
@@ -31,7 +31,7 @@ SPDX_WITHIN_LINES = 4
 MACHINE_PATH = re.compile(r"/(?:home|root|work|data\d+|Users)/|/tmp/[a-z]")
 PATHS_NOT_SEARCHED = {"uv.lock"}
 
-CORE = "shared/verl-hw-core/src/"
+SHARED = ("shared/verl-hw-core/src/", "shared/verl-hw-tools/src/")
 VENDOR = re.compile(
     r"cambricon|enflame|metax|\bintel\b|\bmlu\b|\bgcu\b|\bxpu\b|torch_(?:mlu|gcu)|mx-smi|cnmon|efsmi|xpu-smi"
     r"|\b(?:cncl|eccl|xccl|mccl)\b|neuware|\bmaca\b|topsrider",
@@ -97,7 +97,7 @@ def check(name: str, text: str) -> list[Finding]:
     lines = text.splitlines()
     found = [*spdx(name, lines), *machine_paths(name, lines)]
     if name.endswith(".py"):
-        if name.startswith(CORE):
+        if name.startswith(SHARED):
             found += vendor_names(name, text)
         if re.match(r"packages/[^/]+/src/", name):
             found += environment_writes(name, text)
@@ -122,14 +122,14 @@ def machine_paths(name: str, lines: list[str]) -> Iterator[Finding]:
 
 
 def vendor_names(name: str, text: str) -> Iterator[Finding]:
-    """The core's code names no vendor; docstrings and comments may."""
+    """The shared code names no vendor; docstrings and comments may."""
     tree = ast.parse(text)
     docstrings = {id(node) for node in _docstrings(tree)}
     for node in ast.walk(tree):
         for word in _words(node):
             if id(node) not in docstrings and (found := VENDOR.search(URL.sub("", word))):
                 line = getattr(node, "lineno", 1)
-                yield Finding(name, line, f"the core's code names a vendor ({found.group(0)}): a fact for its wheel")
+                yield Finding(name, line, f"shared code names a vendor ({found.group(0)}): a fact for its wheel")
 
 
 def environment_writes(name: str, text: str) -> Iterator[Finding]:

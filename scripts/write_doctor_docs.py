@@ -18,7 +18,7 @@ _WIDTH = 120
 
 def generated() -> str:
     """Return the section of the checks."""
-    from verl_hw_core.doctor.registry import builtin_checks
+    from verl_hw_tools.doctor.registry import builtin_checks
 
     lines = []
     for group, checks in groupby(builtin_checks(), key=lambda check: check.group):

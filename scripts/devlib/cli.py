@@ -19,7 +19,7 @@ Makes the locked environment in .venv (and uv, where there is none), then runs o
        --slow         every test, the long end-to-end runs too
        --ci           what CI runs: the default tests and the slow ones marked 'ci' (implied by CI=true)
        --no-lint      pytest only
-  lint [--fix]        ruff, mypy, codespell, tree, dependencies, documentation; --fix lets ruff mend and format
+  lint [--fix]        ruff, mypy, layers, codespell, tree, dependencies, documentation; --fix lets ruff mend and format
   docs [ARG ...]      documentation into build/docs/html, where a warning is an error; ARG ... goes to sphinx-build
        --links        ask every link to another site instead
   build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
@@ -153,6 +153,7 @@ def _static_checks(phases: Phases) -> None:
     phases.run("ruff check", [bin_("ruff"), "check", "."])
     phases.run("ruff format", [bin_("ruff"), "format", "--check", "."])
     phases.run("mypy", [bin_("mypy")])
+    phases.run("lint-imports", [bin_("lint-imports"), "--no-cache"])
     phases.run("codespell", [bin_("codespell")])
     phases.run("zizmor", [bin_("zizmor"), "--offline", "--quiet", ".github/workflows"])
     phases.run("tree", [bin_("python"), "scripts/check_tree.py"])

@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     plain.add_argument("package")
     plain.add_argument("--out", type=Path, help="where wheel and sdist are put (default: dist/)")
     plain.set_defaults(run=_build)
-    interface = commands.add_parser("interface", help="the core's public interface against its last release")
-    interface.set_defaults(run=lambda options: print(public_interface.check(all_packages(options.root)[CORE])))
+    interface = commands.add_parser("interface", help="public interfaces of core and tools against their last releases")
+    interface.set_defaults(run=_interface)
     return parser
 
 
@@ -64,6 +64,12 @@ def _status(options: argparse.Namespace) -> None:
         print(f"{package.name} {package.version}, last release: {package.last_tag() or 'none'}")
         for reason in refusals(package, None):
             print(f"  {reason}")
+
+
+def _interface(options: argparse.Namespace) -> None:
+    for package in all_packages(options.root).values():
+        if public_interface.is_stated(package):
+            print(public_interface.check(package))
 
 
 def _prepare(options: argparse.Namespace) -> None:
@@ -121,8 +127,9 @@ def _checked(package: Package, folder: Path) -> list[Path]:
     built = build(package.name, tree, folder / "dist")
     check_metadata(package, built)
     print(f"built: {built.wheel.name}, {built.sdist.name}; metadata are what an index takes")
-    if package.name == CORE:
+    if public_interface.is_stated(package):
         print(public_interface.check(package))
+    if package.name == CORE:
         print("\n".join(core_gate(package, built.wheel, tree, folder / "others")))
     others = folder / "own"
     others.mkdir()

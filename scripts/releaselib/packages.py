@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-CORE, SIM = "verl-hw-core", "verl-hw-sim"
+CORE, TOOLS, SIM = "verl-hw-core", "verl-hw-tools", "verl-hw-sim"
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,10 @@ class Package:
         """The tag of that version."""
         return f"{self.name}-v{self.version}"
 
-    @property
-    def core_requirement(self) -> Requirement | None:
-        """What it requires of the core, or None."""
+    def requirement_on(self, name: str) -> Requirement | None:
+        """What it requires of another package, or None."""
         found = (Requirement(text) for text in self.project.get("dependencies", ()))
-        return next((one for one in found if one.name == CORE), None)
+        return next((one for one in found if one.name == name), None)
 
     def released(self) -> list[Version]:
         """Versions that have a tag in this repository, the newest first."""

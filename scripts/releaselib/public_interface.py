@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""The core's public interface against its last release, with waivers for what was broken on purpose."""
+"""A package's public interface against its last release, with waivers for what was broken on purpose."""
 
 import sys
 from dataclasses import dataclass
@@ -28,6 +28,11 @@ class Break:
 
     path: str
     kind: str
+
+
+def is_stated(package: Package) -> bool:
+    """Whether the package says what others build on."""
+    return (package.folder / FILE).is_file()
 
 
 def breaks(package: Package, tag: str) -> list[Break]:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from releaselib import changelog
-from releaselib.packages import CORE, Package, all_packages, final_version
+from releaselib.packages import CORE, TOOLS, Package, all_packages, final_version
 from releaselib.processes import ReleaseError, run
 
 
@@ -29,6 +29,7 @@ def _all(package: Package, tag: str | None) -> Iterator[str | None]:
     yield _tag(package, tag)
     yield _changelog(package)
     yield _core_bound(package)
+    yield _tools_bound(package)
     yield from _requirements(package)
 
 
@@ -69,18 +70,34 @@ def _changelog(package: Package) -> str | None:
 
 
 def _core_bound(package: Package) -> str | None:
-    wanted = package.core_requirement
+    wanted = package.requirement_on(CORE)
     if wanted is None:
         return f"core bound: {package.name} does not require {CORE}" if package.is_vendor else None
-    released = all_packages(package.root)[CORE].released()
+    unreleased = _unreleased_bound(package, wanted, "core")
+    if unreleased is None and not any(one.operator in ("<", "==", "~=") for one in wanted.specifier):
+        return f"core bound: {wanted.specifier} has no upper end: the next core may break this wheel"
+    return unreleased
+
+
+def _tools_bound(package: Package) -> str | None:
+    """The tools have a lower bound only: no wheel's code imports them, so a later one breaks none."""
+    wanted = package.requirement_on(TOOLS)
+    if wanted is None:
+        return None
+    if any(one.operator != ">=" for one in wanted.specifier):
+        return f"tools bound: {wanted.specifier} keeps later tools away: write >= alone"
+    return _unreleased_bound(package, wanted, "tools")
+
+
+def _unreleased_bound(package: Package, wanted: Requirement, what: str) -> str | None:
+    """Why a requirement on another of our packages cannot be met by what was released, or None."""
+    released = all_packages(package.root)[wanted.name].released()
     if not any(version in wanted.specifier for version in released):
-        found = ", ".join(map(str, released)) or "none"
-        return f"core bound: no released core is in {wanted.specifier} (released: {found}): release {CORE} first"
+        found = f"released: {', '.join(map(str, released)) or 'none'}"
+        return f"{what} bound: no released {what} is in {wanted.specifier} ({found}): release {wanted.name} first"
     floors = [Version(one.version) for one in wanted.specifier if one.operator in (">=", "==", "~=")]
     if not any(floor in released for floor in floors):
-        return f"core bound: the lowest core in {wanted.specifier} was never released: begin at a released version"
-    if not any(one.operator in ("<", "==", "~=") for one in wanted.specifier):
-        return f"core bound: {wanted.specifier} has no upper end: the next core may break this wheel"
+        return f"{what} bound: the lowest {what} in {wanted.specifier} was never released: begin at a released version"
     return None
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from releaselib import clean_environment
 from releaselib.building import build, export
-from releaselib.packages import CORE, SIM, Package, all_packages
+from releaselib.packages import CORE, SIM, TOOLS, Package, all_packages
 from releaselib.processes import run
 
 _IMPORT = """
@@ -23,17 +23,17 @@ _STEERING = ("VERL_", "RAY_", "PYTHON", "VIRTUAL_ENV", "USE_FLAGCX", "PYTEST_")
 def companions(package: Package, tree: Path, out: Path) -> list[Path]:
     """Build the wheels that a package's tests need beside its own.
 
-    The core of a vendor's wheel is the newest released one that it allows; the simulator is this commit's.
+    Core and tools of a vendor's wheel are the newest released ones that it allows; the simulator is this commit's.
     """
     packages = all_packages(package.root)
-    wanted = {name for name in packages if name != package.name and (not package.is_vendor or name in (CORE, SIM))}
-    requirement = package.core_requirement
+    wanted = {name for name in packages if name != package.name and (not package.is_vendor or name == SIM)}
     wheels = []
-    if requirement is not None and package.is_vendor:
-        wanted.discard(CORE)
-        version = next(one for one in packages[CORE].released() if one in requirement.specifier)
-        released = export(package.root, f"{CORE}-v{version}", out / "released-core")
-        wheels.append(build(CORE, released, out).wheel)
+    for name in (CORE, TOOLS) if package.is_vendor else ():
+        requirement = package.requirement_on(name)
+        if requirement is not None:
+            version = next(one for one in packages[name].released() if one in requirement.specifier)
+            released = export(package.root, f"{name}-v{version}", out / f"released-{name}")
+            wheels.append(build(name, released, out).wheel)
     return wheels + [build(name, tree, out).wheel for name in sorted(wanted)]
 
 
@@ -90,7 +90,7 @@ def core_gate(core: Package, core_wheel: Path, head: Path, out: Path) -> list[st
         folder.mkdir()
         tree = export(core.root, tag, folder / "tree") if tag else head
         wheel = build(vendor.name, tree, folder).wheel
-        simulator = build(SIM, head, folder).wheel
-        test_wheel(vendor, wheel, [core_wheel, simulator], tree)
+        others = [SIM, *([TOOLS] if vendor.requirement_on(TOOLS) else [])]
+        test_wheel(vendor, wheel, [core_wheel, *(build(name, head, folder).wheel for name in others)], tree)
         said.append(f"{vendor.name} of {tag or 'this commit, since it was never released'}: its tests pass")
     return said

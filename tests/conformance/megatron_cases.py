@@ -71,7 +71,7 @@ def write_models(folder: Path) -> None:
     """Tiny models with random weights, biases and norms."""
     import transformers as hf
 
-    from verl_hw_core.demo.assets import write_tokenizer
+    from verl_hw_tools.demo.assets import write_tokenizer
 
     common = {
         "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,

@@ -18,8 +18,8 @@ from registered_models import LATENT_ATTENTION, LAYER, MOE, OURS
 
 from verl_hw_core.errors import MegatronArchitectureError
 from verl_hw_core.megatron.architectures import Converted, MegatronArchitecture, register_architecture, registered
-from verl_hw_core.model_check import program
-from verl_hw_core.model_check.job import Job
+from verl_hw_tools.model_check import program
+from verl_hw_tools.model_check.job import Job
 
 RIGHT = registered()["plover"]
 GATE, UP = (f"{LAYER}.mlp.{one}_proj.weight" for one in ("gate", "up"))

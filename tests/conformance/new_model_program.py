@@ -20,7 +20,7 @@ from megatron_cases import CLIP, LEARNING_RATE, STEPS, VOCABULARY, Case, referen
 from new_model_cases import CASES, FROZEN, MTP, REFUSED, SHARDED, TRAINED_MTP
 from safetensors.torch import save_file
 
-from verl_hw_core.demo.assets import write_tokenizer
+from verl_hw_tools.demo.assets import write_tokenizer
 
 COMMON = {
     "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from verl_hw_core.conformance import Settings, Status, run
+from verl_hw_tools.conformance import Settings, Status, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -35,7 +35,7 @@ def test_simulated_devices_pass(vendor, devices, monkeypatch):
 
 
 ACME_CHECKS = '''
-from verl_hw_core.conformance import CheckWarned, check, require
+from verl_hw_tools.conformance import CheckWarned, check, require
 
 @check("acme.adds", blocks="sums")
 def adds(bench):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from verl_hw_core.conformance import Settings, Status, run
-from verl_hw_core.conformance.runner import survey_devices
+from verl_hw_tools.conformance import Settings, Status, run
+from verl_hw_tools.conformance.runner import survey_devices
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

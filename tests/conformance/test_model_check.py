@@ -169,7 +169,7 @@ def test_a_layer_that_cannot_be_built_is_a_result(reports):
 
 def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", "from verl_hw_core.cli import main; main()", *map(str, arguments)],
+        [sys.executable, "-c", "from verl_hw_tools.cli import main; main()", *map(str, arguments)],
         env=clean_environment(PYTHONPATH=str(ROOT / "docs" / "examples"), **environment),
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 from safetensors.numpy import load_file, save_file
 
-from verl_hw_core.demo.assets import SPECIAL_TOKENS, write_model, write_tokenizer
+from verl_hw_tools.demo.assets import SPECIAL_TOKENS, write_model, write_tokenizer
 
 
 def write_language_model(folder: Path) -> None:

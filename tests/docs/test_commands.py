@@ -39,7 +39,7 @@ def words(line: str) -> list[str]:
 
 def problem(arguments: list[str]) -> str | None:
     """What is wrong with the arguments of ``verl-hw``, None if nothing."""
-    from verl_hw_core.cli.app import app
+    from verl_hw_tools.cli.app import app
 
     # typer brings a click of its own, so nothing here asks for a class of click's.
     command: Any = typer.main.get_command(app)

@@ -64,8 +64,8 @@ def test_shared_text_names_the_vendor_only(writer):
 def test_the_guide_of_a_new_vendor_is_filled_in(writer, tmp_path):
     from acme import spec
 
-    from verl_hw_core.scaffold.names import VendorNames
-    from verl_hw_core.scaffold.rendering import guide_files
+    from verl_hw_tools.scaffold.names import VendorNames
+    from verl_hw_tools.scaffold.rendering import guide_files
 
     pages = guide_files(VendorNames(vendor="acme", device="acmedev", ccl="accl", display="Acme NPU"))
     for name, text in pages.items():

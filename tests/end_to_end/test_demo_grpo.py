@@ -139,7 +139,7 @@ def test_a_run_that_fails_says_why_and_where_the_logs_are(demos: Demos, tmp_path
     assert demo.left() == []
     assert "training failed" in demo.said
     assert "transfer_queue" in demo.said
-    assert "pip install 'verl-hw-core[demo]'" in demo.said
+    assert "pip install 'verl-hw-tools[demo]'" in demo.said
     assert Path(demo.said.rpartition("Ray's own logs: ")[2].strip()).is_dir()
 
 

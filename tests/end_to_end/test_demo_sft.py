@@ -12,7 +12,7 @@ from platformkit import clean_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-COMMAND = [sys.executable, "-c", "from verl_hw_core.cli import main; main()", "demo", "--vendor", "cambricon"]
+COMMAND = [sys.executable, "-c", "from verl_hw_tools.cli import main; main()", "demo", "--vendor", "cambricon"]
 # Puts a fault into rank 1 alone, before verl's trainer is imported.
 FAULT = "import os, sys\nif os.environ.get('RANK') == '1':\n    sys.modules['torchdata'] = None\n"
 

@@ -14,7 +14,7 @@ DOCUMENT = ROOT / "docs" / "doctor.md"
 
 MORE = """
 import os
-from verl_hw_core.doctor import check, ok
+from verl_hw_tools.doctor import check, ok
 from verl_hw_acme.spec import SPEC
 @check("acme.raises", why="a check may be wrong")
 def raises(facts):

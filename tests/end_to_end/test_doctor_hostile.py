@@ -11,7 +11,7 @@ from doctorkit import ACME_SPEC, Answer, Patient, assert_found
 SPEC = ACME_SPEC.replace("acme", "zeta")
 ODD = """
 from pathlib import Path
-from verl_hw_core.doctor import check, fail, ok
+from verl_hw_tools.doctor import check, fail, ok
 @check("acme.nothing", why="a check may forget its answer")
 def nothing(facts): pass
 @check("acme.path", why="a check may answer with something else")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from grpo_runs import METRICS, Run, run
 
-from verl_hw_core.demo.rl.settings import ANSWERS_PER_PROMPT, PROMPTS_PER_STEP, RlSettings
+from verl_hw_tools.demo.rl.settings import ANSWERS_PER_PROMPT, PROMPTS_PER_STEP, RlSettings
 
 STEPS = 3
 COMPARED = 2

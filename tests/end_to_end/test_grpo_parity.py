@@ -14,7 +14,7 @@ import torch
 from grpo_runs import METRICS, REFERENCE, Run, run
 from platformkit import needs_cpu_torch
 
-from verl_hw_core.demo.rl.settings import RlSettings
+from verl_hw_tools.demo.rl.settings import RlSettings
 
 STEPS = 3
 SETTINGS = RlSettings(algorithm="grpo", steps=STEPS, nodes=1, processes=2, seed=3)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from platformkit import clean_environment
 
-from verl_hw_core.demo.assets import write_model, write_tokenizer
-from verl_hw_core.demo.rl.launch import RAY_STARTED_TOO_SLOWLY
-from verl_hw_core.demo.rl.settings import RlSettings, launch_command, overrides, write_data
-from verl_hw_core.demo.workspace import Workspace
 from verl_hw_sim import simulated_environment
+from verl_hw_tools.demo.assets import write_model, write_tokenizer
+from verl_hw_tools.demo.rl.launch import RAY_STARTED_TOO_SLOWLY
+from verl_hw_tools.demo.rl.settings import RlSettings, launch_command, overrides, write_data
+from verl_hw_tools.demo.workspace import Workspace
 
 STEPS = 3
 

@@ -16,10 +16,10 @@ from platformkit import clean_environment
 from tiny_models import write_model_for_vllm
 from vllm_environment import NoVllmError, python_with_vllm
 
-from verl_hw_core.demo.rl.launch import train
-from verl_hw_core.demo.rl.settings import RlSettings, overrides, write_data
-from verl_hw_core.demo.workspace import Workspace
 from verl_hw_sim import simulated_environment
+from verl_hw_tools.demo.rl.launch import train
+from verl_hw_tools.demo.rl.settings import RlSettings, overrides, write_data
+from verl_hw_tools.demo.workspace import Workspace
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent

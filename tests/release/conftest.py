@@ -63,7 +63,7 @@ class Workspace:
             (folder / path).write_text(text)
 
     def folder(self, name: str) -> Path:
-        return self.root / ("shared" if name.endswith(("core", "sim")) else "packages") / name
+        return self.root / ("shared" if name.endswith(("core", "sim", "tools")) else "packages") / name
 
     def edit(self, name: str, path: str, old: str, new: str) -> None:
         file = self.folder(name) / path

@@ -97,6 +97,26 @@ def test_a_core_bound_that_no_release_meets_is_refused(bound, reason, workspace,
     assert reason in refused(workspace, capsys, "acme")
 
 
+@pytest.mark.parametrize(
+    ("bound", "released", "reason"),
+    [
+        (">=0.1", False, "tools bound: no released tools is in >=0.1 (released: none): release verl-hw-tools first"),
+        (">=0.0.9", True, "tools bound: the lowest tools in >=0.0.9 was never released"),
+        (">=0.1,<0.2", True, "tools bound: <0.2,>=0.1 keeps later tools away"),
+    ],
+)
+def test_a_tools_bound_that_no_release_meets_or_that_ends_is_refused(bound, released, reason, workspace, capsys):
+    workspace.add("verl-hw-tools", "verl-hw-core>=0.1,<0.2")
+    workspace.edit("verl-hw-acme", "pyproject.toml", "'verl-hw-core", f"'verl-hw-tools{bound}', 'verl-hw-core")
+    workspace.prepared("core")
+    workspace.git("tag", "verl-hw-core-v0.1.0")
+    workspace.prepared("tools")
+    if released:
+        workspace.git("tag", "verl-hw-tools-v0.1.0")
+    workspace.prepared("acme")
+    assert reason in refused(workspace, capsys, "acme")
+
+
 def test_requirements_that_no_index_takes_are_refused(workspace, capsys):
     workspace.edit(
         "verl-hw-core", "pyproject.toml", "dependencies = []", 'dependencies = ["x @ https://example.org/x.whl"]'

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-COMMAND = (sys.executable, "-c", "from verl_hw_core.cli import main; main()", "demo")
+COMMAND = (sys.executable, "-c", "from verl_hw_tools.cli import main; main()", "demo")
 TEST_RUN = "VERL_HW_TEST_RUN"
 
 

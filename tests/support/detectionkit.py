@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from verl_hw_core.hardware import HardwareSpec, SmiTool, Traces
+from verl_hw_core.facts.hardware import HardwareSpec, SmiTool, Traces
 
 SUPPORT = Path(__file__).resolve().parent
 CORE = SUPPORT.parents[1] / "shared" / "verl-hw-core" / "src"

@@ -76,7 +76,7 @@ class CheckpointEngineRegistry:
     _import_errors = {"acme_checkpoint_engine": ModuleNotFoundError("No module named 'vllm'")}
 """
 ACME_SPEC = """
-from verl_hw_core.hardware import HardwareSpec, SmiTool, Traces
+from verl_hw_core.facts.hardware import HardwareSpec, SmiTool, Traces
 SPEC = HardwareSpec(
     key="acme", display_name="Acme NPU", distribution="verl-hw-acme", device_name="acmedev", aliases=("acmedev",),
     extension_module="torch_acme", ccl_backend="accl", visible_devices_envvar="ACME_VISIBLE_DEVICES",
@@ -236,7 +236,7 @@ class Patient:
     def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
         """Start ``verl-hw`` with these arguments."""
         return subprocess.Popen(
-            [self.python, "-c", "from verl_hw_core.cli import main; main()", *arguments],
+            [self.python, "-c", "from verl_hw_tools.cli import main; main()", *arguments],
             env=self.environment(**environment),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

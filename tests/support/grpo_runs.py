@@ -12,11 +12,11 @@ from types import MappingProxyType
 import torch
 from platformkit import clean_environment
 
-from verl_hw_core.demo.assets import write_model, write_tokenizer
-from verl_hw_core.demo.rl.launch import train
-from verl_hw_core.demo.rl.settings import RlSettings, overrides, write_data
-from verl_hw_core.demo.workspace import Workspace
 from verl_hw_sim import simulated_environment
+from verl_hw_tools.demo.assets import write_model, write_tokenizer
+from verl_hw_tools.demo.rl.launch import train
+from verl_hw_tools.demo.rl.settings import RlSettings, overrides, write_data
+from verl_hw_tools.demo.workspace import Workspace
 
 TESTS = Path(__file__).parent.parent
 REFERENCE = "cpu_reference"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from verl_hw_core.errors import DeviceAssignmentError, RayResourcesError, VisibleDevicesError
-from verl_hw_core.ray_support import cluster, environment
+from verl_hw_core.platform import ray_resources
+from verl_hw_core.ray_support import environment
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "ray.md").read_text(encoding="utf-8")
 VENDORS = ("cambricon", "enflame", "intel", "metax")
@@ -20,7 +21,7 @@ def test_the_document_says_how_to_start_ray_for_each_vendor(vendor):
     spec = importlib.import_module(f"verl_hw_{vendor}.spec").SPEC
     (row,) = [line for line in DOCUMENT.splitlines() if line.startswith(f"| {spec.display_name} |")]
     for resource in spec.ray_resources:
-        assert f"ray start --head {cluster.start_options(resource, 8)}`" in row
+        assert f"ray start --head {ray_resources.start_options(resource, 8)}`" in row
     for name in (*spec.overriding_visible_envvars, *spec.filtering_envvars):
         assert f"`{name}`" in DOCUMENT
     assert f"`{spec.visible_devices_envvar}`" in DOCUMENT

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Each vendor's wheel alone, outside the workspace: core and that one wheel beside verl, torch and Ray."""
+"""Each vendor's wheel alone, outside the workspace: core and that one wheel beside verl, torch and Ray.
+
+Without the tools, which no training process needs.
+"""
 
 import json
 import sys
@@ -67,7 +70,7 @@ def alone(stack, dist, tmp_path):
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_wheel_alone_registers_platform_and_engines(vendor, alone, tmp_path):
-    siblings = [f"verl_hw_{name}" for name in (*VENDORS, "sim") if name != vendor]
+    siblings = [f"verl_hw_{name}" for name in (*VENDORS, "sim", "tools") if name != vendor]
     env = clean_env(VERL_PLATFORM=vendor)
     done = run([alone(vendor), "-I", "-c", CHILD.format(vendor=vendor, siblings=siblings)], env=env)
     answer = json.loads(done.stdout.strip().splitlines()[-1])

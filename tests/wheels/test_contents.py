@@ -25,7 +25,7 @@ def console_scripts(text: str | None) -> dict[str, str]:
 
 
 def test_every_member_is_built_as_wheel_and_sdist(built, dist):
-    assert set(built) == {*VENDOR_WHEELS, "verl-hw-core", "verl-hw-sim"}
+    assert set(built) == {*VENDOR_WHEELS, "verl-hw-core", "verl-hw-tools", "verl-hw-sim"}
     assert len([path for path in dist.iterdir() if path.name.startswith("verl_hw_")]) == 2 * len(built)
 
 
@@ -79,13 +79,21 @@ def test_no_wheel_requires_torch_or_a_vendor_sdk(built):
 def test_a_vendor_wheel_requires_core_and_verl_within_tested_bounds(built):
     for name in VENDOR_WHEELS:
         requirements = {(r := Requirement(t)).name: r for t in built[name].metadata.get_all("Requires-Dist")}
-        assert set(requirements) == {"verl-hw-core", "verl", "tensordict"}
+        assert set(requirements) == {"verl-hw-core", "verl-hw-tools", "verl", "tensordict"}
         assert "0.8.3" not in requirements["tensordict"].specifier, "verl fails on it at the first batch"
         core, verl = requirements["verl-hw-core"].specifier, requirements["verl"].specifier
         assert Version(built["verl-hw-core"].metadata["Version"]) in core
         assert {bound.operator for bound in core} == {">=", "<"}
+        tools = requirements["verl-hw-tools"].specifier
+        assert Version(built["verl-hw-tools"].metadata["Version"]) in tools
+        assert {bound.operator for bound in tools} == {">="}, "a later verl-hw command must not wait for the vendors"
         allowed = [version for version in ("0.7.1", "0.8.0", "0.9.0", "0.9.1", "0.10.0", "0.11.0") if version in verl]
         assert allowed == ["0.9.0", "0.9.1", "0.10.0"]
+
+
+def test_core_requires_nothing_that_only_a_command_line_needs(built):
+    required = {Requirement(text).name for text in built["verl-hw-core"].metadata.get_all("Requires-Dist")}
+    assert required == {"filelock", "packaging", "platformdirs", "wrapt"}
 
 
 def test_no_two_wheels_own_a_file_or_a_command(built):
@@ -93,7 +101,7 @@ def test_no_two_wheels_own_a_file_or_a_command(built):
     assert [name for name, count in owners.items() if count > 1] == []
     commands = {name: console_scripts(member.text(".dist-info/entry_points.txt")) for name, member in built.items()}
     assert {name: found for name, found in commands.items() if found} == {
-        "verl-hw-core": {"verl-hw": "verl_hw_core.cli:main"}
+        "verl-hw-tools": {"verl-hw": "verl_hw_tools.cli:main"}
     }
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Installing a vendor wheel into a vendor image: the image's torch stays, and nothing but the core comes along.
+"""Installing a vendor wheel into a vendor image: the image's torch stays, and nothing but core and tools come along.
 
 The images' torch builds are on no index, so a stand-in distribution of that name and version is installed.
 Everything is a dry run: the resolvers say what they would do.
@@ -47,13 +47,13 @@ def would_install_with_uv(python: Path, dist: Path, *requirements: str) -> dict[
 
 
 @pytest.mark.parametrize("wheel", IMAGES)
-def test_uv_leaves_the_images_torch_and_adds_the_core_only(wheel, image, dist):
+def test_uv_leaves_the_images_torch_and_adds_core_and_tools_only(wheel, image, dist):
     python = image(IMAGES[wheel])
     with_us = would_install_with_uv(python, dist, wheel)
     verl_alone = would_install_with_uv(python, dist, VERL)
     assert "torch" not in with_us
     assert "verl" in verl_alone
-    assert set(with_us) - set(verl_alone) == {wheel, "verl-hw-core"}
+    assert set(with_us) - set(verl_alone) == {wheel, "verl-hw-core", "verl-hw-tools"}
     # Our requirements do not push verl's own to other versions either.
     assert {name: with_us.get(name) for name in verl_alone} == verl_alone
 
@@ -65,7 +65,7 @@ def test_pip_leaves_the_images_torch_too(image, dist):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     names = {item["metadata"]["name"].lower() for item in report["install"]}
-    assert {"verl-hw-cambricon", "verl-hw-core", "verl"} <= names
+    assert {"verl-hw-cambricon", "verl-hw-core", "verl-hw-tools", "verl"} <= names
     assert "torch" not in names
     assert [name for name in names if name.startswith(("nvidia", "triton", "cuda"))] == []
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from wheelkit import ROOT, run
 
-from verl_hw_core.scaffold import names as scaffold_names
-from verl_hw_core.scaffold.names import VendorNames
-from verl_hw_core.scaffold.new_package import make_member, make_repository
+from verl_hw_tools.scaffold import names as scaffold_names
+from verl_hw_tools.scaffold.names import VendorNames
+from verl_hw_tools.scaffold.new_package import make_member, make_repository
 
 NAMES = VendorNames(vendor="zeta_nine", device="zeta", ccl="zccl", display="Zeta Nine")
 
@@ -21,7 +21,7 @@ def test_ruff_finds_nothing(in_tree, tmp_path, monkeypatch):
     monkeypatch.setattr(scaffold_names, "find_spec", lambda name: None)  # torch takes seconds to import
     if in_tree:
         shutil.copy(ROOT / "pyproject.toml", tmp_path)
-        for member in ("verl-hw-core", "verl-hw-sim"):
+        for member in ("verl-hw-core", "verl-hw-tools", "verl-hw-sim"):
             ignored = shutil.ignore_patterns("tests", "csrc", "__pycache__")
             shutil.copytree(ROOT / "shared" / member, tmp_path / "shared" / member, ignore=ignored)
         (tmp_path / "packages").mkdir()

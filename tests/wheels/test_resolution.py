@@ -12,12 +12,12 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 from wheelkit import ROOT, VENDORS, from_index, run, uv
 
-from verl_hw_core.doctor.versions import version_table
+from verl_hw_tools.doctor.versions import version_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-WHEELS = ["verl-hw-core", "verl-hw-sim", *(f"verl-hw-{vendor}" for vendor in VENDORS)]
+WHEELS = ["verl-hw-core", "verl-hw-tools", "verl-hw-sim", *(f"verl-hw-{vendor}" for vendor in VENDORS)]
 
 
 def requirements(member) -> list[Requirement]:
@@ -66,16 +66,18 @@ def test_the_bounds_are_those_of_the_table_of_tested_versions(vendor, built):
 
 
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
-def test_core_alone_works_at_both_ends(resolution, dist, tmp_path):
+def test_tools_alone_work_at_both_ends(resolution, dist, tmp_path):
     """Without torch and verl: the command explains itself, lists what it checks and says what is missing."""
     run([uv(), "venv", "--python", PYTHON, tmp_path / "venv"])
     python = tmp_path / "venv" / "bin" / "python"
     install = [uv(), "pip", "install", "--python", python]
-    done = from_index([*install, "--resolution", resolution, "--no-sources", "-r", project("verl-hw-core")])
+    done = from_index(
+        [*install, "--resolution", resolution, "--no-sources", "--find-links", dist, "-r", project("verl-hw-tools")]
+    )
     assert done.returncode == 0, done.stderr
-    run([*install, "--no-index", "--no-deps", "--find-links", dist, "verl-hw-core"])
+    run([*install, "--no-index", "--no-deps", "--find-links", dist, "verl-hw-core", "verl-hw-tools"])
     run([uv(), "pip", "check", "--python", python])
-    main = "import sys; from verl_hw_core.cli import main; sys.argv[0] = 'verl-hw'; main()"
+    main = "import sys; from verl_hw_tools.cli import main; sys.argv[0] = 'verl-hw'; main()"
 
     def command(*arguments: str) -> str:
         return run([python, "-I", "-c", main, *arguments]).stdout

@@ -33,7 +33,7 @@ class TestMetaxPlatform(PlatformSuite):
 def test_expandable_segments_are_not_passed_on(monkeypatch):
     """MetaX's guide unsets the allocator variable; a wrong setting would be worse than none."""
     monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
-    from verl_hw_core import vendor_module
+    from verl_hw_core.platform import vendor_module
     from verl_hw_metax.platform import MetaxPlatform
 
     passed = []

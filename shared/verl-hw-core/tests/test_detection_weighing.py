@@ -13,7 +13,7 @@ from detectionkit import CAMBRICON, ENFLAME, METAX, SPECS, Machine, make_spec
 from verl_hw_core.detection import Evidence, Verdict, explain, forget, survey
 from verl_hw_core.detection.evidence import weigh
 from verl_hw_core.errors import InvalidSpecError, ProbeRootError
-from verl_hw_core.hardware import Traces
+from verl_hw_core.facts.hardware import Traces
 
 
 @pytest.fixture

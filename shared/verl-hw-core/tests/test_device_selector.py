@@ -5,9 +5,9 @@
 import pytest
 from detectionkit import INTEL
 
-from verl_hw_core.device_selector import selected_ordinals
 from verl_hw_core.errors import VisibleDevicesError
-from verl_hw_core.visible_devices import device_uuid, read_mask
+from verl_hw_core.platform.device_selector import selected_ordinals
+from verl_hw_core.platform.visible_devices import device_uuid, read_mask
 
 SELECTOR = "ONEAPI_DEVICE_SELECTOR"
 

@@ -9,17 +9,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from verl_hw_core import declared
-from verl_hw_core.errors import (
-    MegatronArchitectureError,
-    UnregisteredArchitectureError,
-    UnsupportedModelSettingError,
-)
+from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError, UnsupportedModelSettingError
+from verl_hw_core.facts import declared
 from verl_hw_core.megatron import architectures
 from verl_hw_core.megatron.architectures import Converted, MegatronArchitecture
 from verl_hw_core.megatron.weight_names import WeightNames
-from verl_hw_core.model_check.results import Finding, Report, Status
-from verl_hw_core.model_check.tiny import make_tiny
+from verl_hw_tools.model_check.results import Finding, Report, Status
+from verl_hw_tools.model_check.tiny import make_tiny
 
 WEIGHTS = {
     "output_layer.weight": "lm_head.weight",

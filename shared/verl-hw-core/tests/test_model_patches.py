@@ -17,8 +17,9 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
-from verl_hw_core import declared, model_patches, upstream
+from verl_hw_core import model_patches, upstream
 from verl_hw_core.errors import ModelPatchError
+from verl_hw_core.facts import declared
 from verl_hw_core.model_patches import FusedOp, ModelPatch, declarations, registry
 from verl_hw_core.model_patches.listing import rows
 from verl_hw_core.model_patches.targets import SITES
@@ -263,7 +264,7 @@ def test_the_listing_says_what_is_installed(kernels, monkeypatch):
 
 
 def test_the_command_prints_a_table_and_json():
-    from verl_hw_core.cli.app import app
+    from verl_hw_tools.cli.app import app
 
     result = CliRunner().invoke(app, ["patches", "--json"])
     assert result.exit_code == 0, result.output
@@ -278,7 +279,7 @@ def test_the_command_prints_a_table_and_json():
 
 
 def test_by_default_the_command_shows_what_is_replaced(monkeypatch):
-    from verl_hw_core.cli.app import app
+    from verl_hw_tools.cli.app import app
 
     nothing = CliRunner().invoke(app, ["patches", "--vendor", "intel"])
     assert nothing.stdout.startswith("intel: none of ")
@@ -291,7 +292,7 @@ def test_by_default_the_command_shows_what_is_replaced(monkeypatch):
 
 
 def test_the_command_imports_no_torch():
-    code = "import sys\nfrom verl_hw_core.cli.app import app\ntry: app(['patches'])\nexcept SystemExit: pass\n"
+    code = "import sys\nfrom verl_hw_tools.cli.app import app\ntry: app(['patches'])\nexcept SystemExit: pass\n"
     code += "print('torch' in sys.modules, 'verl' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
     assert out.splitlines()[-1] == "False False"

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 from acme import spec
 
-from verl_hw_core import SmiTool, Traces, detection, load_report, platform_table, vendors
+from verl_hw_core import SmiTool, Traces, detection, load_report
+from verl_hw_core.facts import vendors
+from verl_hw_core.platform import table as platform_table
 
 
 @pytest.fixture

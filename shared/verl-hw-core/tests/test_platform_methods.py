@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 from acme import DEVICE, spec
 
-from verl_hw_core import vendor_module
 from verl_hw_core.errors import CollectiveBackendError, VendorRuntimeError
+from verl_hw_core.platform import vendor_module
 
 
 def complete_module() -> ModuleType:
@@ -139,7 +139,7 @@ def test_an_ipc_handle_of_another_layout_is_refused(platform_over, monkeypatch, 
     import torch
     from torch.multiprocessing import reductions
 
-    from verl_hw_core import ipc
+    from verl_hw_core.platform import ipc
 
     module = complete_module()
     module.current_device, module.ipc_collect = (lambda: 0), (lambda: None)

@@ -10,8 +10,10 @@ import cloudpickle
 import pytest
 from acme import spec
 
-from verl_hw_core import load_report, platform_table, registration, vendors
+from verl_hw_core import load_report, registration
 from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
+from verl_hw_core.facts import vendors
+from verl_hw_core.platform import table as platform_table
 
 
 @pytest.fixture

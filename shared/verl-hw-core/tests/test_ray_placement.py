@@ -9,7 +9,8 @@ import pytest
 from detectionkit import CAMBRICON, METAX
 
 from verl_hw_core.errors import RayResourcesError
-from verl_hw_core.ray_support import cluster, placement
+from verl_hw_core.platform import ray_resources
+from verl_hw_core.ray_support import placement
 
 MLU = {"CPU": 3.0, "MLU": 1.0}
 CAMBRICON_TWO = replace(CAMBRICON, ray_resources=("MLU", "GPU"))
@@ -87,9 +88,9 @@ def test_what_fits_is_not_an_error(nodes):
 
 @pytest.mark.parametrize(("resource", "words"), [("GPU", ["--num-gpus=8"]), ("MLU", ['--resources={"MLU": 8}'])])
 def test_start_options_are_what_a_shell_hands_to_ray(resource, words):
-    assert shlex.split(cluster.start_options(resource, 8)) == words
+    assert shlex.split(ray_resources.start_options(resource, 8)) == words
 
 
 def test_the_name_without_a_cluster_is_the_preferred_one():
-    assert cluster.resource_name(CAMBRICON_TWO) == "MLU"
-    assert cluster.resource_name(METAX) == "GPU"
+    assert ray_resources.resource_name(CAMBRICON_TWO) == "MLU"
+    assert ray_resources.resource_name(METAX) == "GPU"

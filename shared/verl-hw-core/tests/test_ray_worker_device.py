@@ -11,8 +11,9 @@ import ray
 import verl.plugin.platform
 from detectionkit import CAMBRICON
 
-from verl_hw_core import load_report, vendors
+from verl_hw_core import load_report
 from verl_hw_core.errors import DeviceAssignmentError, VisibleDevicesError
+from verl_hw_core.facts import vendors
 from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.ray_support import worker_device
 from verl_hw_core.ray_support.claims import Claims

@@ -9,8 +9,8 @@ import pytest
 from detectionkit import CAMBRICON, ENFLAME, INTEL, METAX, SPECS
 
 from verl_hw_core.errors import VisibleDevicesError
-from verl_hw_core.hardware import HardwareSpec
-from verl_hw_core.visible_devices import (
+from verl_hw_core.facts.hardware import HardwareSpec
+from verl_hw_core.platform.visible_devices import (
     Mask,
     check_count,
     device_uuid,
@@ -359,7 +359,7 @@ def test_ordinal_without_device_has_no_name() -> None:
 def test_host_part_is_stable_and_hides_the_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
     name = _uuid(METAX, None, 0, None)
     assert name == _uuid(METAX, None, 0, None)
-    monkeypatch.setattr("verl_hw_core.visible_devices.BOOT_ID_FILE", "/no/such/file")
+    monkeypatch.setattr("verl_hw_core.platform.visible_devices.BOOT_ID_FILE", "/no/such/file")
     monkeypatch.setattr("socket.gethostname", lambda: "secret-host")
     monkeypatch.setattr("uuid.getnode", lambda: 42)
     other = _uuid(METAX, None, 0, None)

@@ -8,7 +8,7 @@
 import os
 import sys
 
-if "verl_hw_core.conformance.child" in sys.orig_argv and os.environ.get("VERL_HW_TEST_PLANTS"):
+if "verl_hw_tools.conformance.child" in sys.orig_argv and os.environ.get("VERL_HW_TEST_PLANTS"):
     import planted_faults
 
     for name in os.environ["VERL_HW_TEST_PLANTS"].split(","):

@@ -5,7 +5,7 @@
 Marks: [C] confirmed from source, [L] likely, [U] unknown. Nothing here was measured on hardware.
 """
 
-from verl_hw_core.hardware import HardwareSpec, SmiTool, Traces
+from verl_hw_core import HardwareSpec, SmiTool, Traces
 
 SPEC = HardwareSpec(
     key="enflame",

@@ -4,7 +4,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from verl_hw_core.hardware import HardwareSpec, SmiTool, Traces
+from verl_hw_core.facts.hardware import HardwareSpec, SmiTool, Traces
 
 if TYPE_CHECKING:
     from verl_hw_core.registration import register

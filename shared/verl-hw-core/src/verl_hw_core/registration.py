@@ -16,9 +16,11 @@ from typing import Any
 import wrapt
 from packaging.version import InvalidVersion, Version
 
-from verl_hw_core import load_report, platform_table, vendors
+from verl_hw_core import load_report
 from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
-from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.facts import vendors
+from verl_hw_core.facts.hardware import HardwareSpec
+from verl_hw_core.platform import table as platform_table
 from verl_hw_core.ray_support import hooks
 from verl_hw_core.rollout import registry as rollout_registry
 

@@ -5,7 +5,7 @@
 from pathlib import Path
 
 from verl_hw_core.detection.evidence import Evidence, Verdict
-from verl_hw_core.hardware import Traces
+from verl_hw_core.facts.hardware import Traces
 
 KIND = "device_nodes"
 

@@ -4,7 +4,7 @@
 
 from verl_hw_core.detection.evidence import Evidence, Verdict
 from verl_hw_core.detection.modules import look_up
-from verl_hw_core.hardware import Traces
+from verl_hw_core.facts.hardware import Traces
 
 KIND = "packages"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from verl_hw_core.detection.evidence import Evidence, Verdict
 from verl_hw_core.detection.probe_root import below
-from verl_hw_core.hardware import Traces
+from verl_hw_core.facts.hardware import Traces
 
 MAX_DEVICES = 4096
 """How many entries of one sysfs folder are looked at."""

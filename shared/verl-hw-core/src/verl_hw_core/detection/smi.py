@@ -11,7 +11,7 @@ from verl_hw_core.detection.evidence import Evidence, Verdict
 from verl_hw_core.detection.probe_root import below
 from verl_hw_core.detection.tool_results import ask
 from verl_hw_core.detection.tool_run import ToolCall, ToolResult
-from verl_hw_core.hardware import HardwareSpec, SmiTool
+from verl_hw_core.facts.hardware import HardwareSpec, SmiTool
 
 _COMMON_FOLDERS = ("/usr/bin", "/usr/local/bin")
 

@@ -10,7 +10,7 @@ from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
 
 from verl_hw_core import reduction
-from verl_hw_core.run_facts import record_engine
+from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.training import packing, precision
 from verl_hw_core.training.attention import usable_attention
 from verl_hw_core.training.preparation import prepare

@@ -14,8 +14,8 @@ from verl.plugin.platform import get_platform
 from verl.workers.engine.base import BaseEngine
 
 from verl_hw_core import megatron, reduction
+from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.megatron import settings
-from verl_hw_core.run_facts import record_engine
 from verl_hw_core.training.preparation import prepare_device
 
 _combined: dict[type[Any], type[Any]] = {}

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from verl.workers.engine.base import EngineRegistry
 
 from verl_hw_core import load_report
-from verl_hw_core.hardware import HardwareSpec
-from verl_hw_core.platform_table import remedy, same_class
+from verl_hw_core.facts.hardware import HardwareSpec
+from verl_hw_core.platform.table import remedy, same_class
 
 EngineClass = TypeVar("EngineClass", bound=type[Any])
 

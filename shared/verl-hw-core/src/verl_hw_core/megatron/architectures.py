@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
-from verl_hw_core.declared import call_entry_points
 from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError, UnsupportedModelSettingError
+from verl_hw_core.facts.declared import call_entry_points
 
 ENTRY_POINTS = "verl_hw.megatron_architectures"
 """Entry-point group whose objects are called without arguments before the registry is first read."""

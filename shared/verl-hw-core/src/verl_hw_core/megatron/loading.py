@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from verl_hw_core.errors import MegatronImportError, MegatronMissingError
-from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.load_report import describe
 from verl_hw_core.megatron import deferral, migration
 

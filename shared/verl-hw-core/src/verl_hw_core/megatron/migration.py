@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from verl_hw_core.errors import LoadOrderError, MegatronError, MegatronImportError
-from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.load_report import describe
 
 MIGRATION_ENVVAR = "VERL_HW_CUDA_MIGRATION"

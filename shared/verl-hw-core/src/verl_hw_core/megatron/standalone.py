@@ -11,9 +11,9 @@ def load() -> None:
     Raises:
         MegatronError: Megatron cannot be had in this process, or verl chose a platform that is none of ours.
     """
+    import verl.workers.engine  # noqa: F401 - registration puts verl's own import of megatron off, right there
     from verl.plugin.platform import get_platform
 
-    import verl_hw_core.engines  # noqa: F401 - puts verl's own import of megatron off
     from verl_hw_core import megatron
     from verl_hw_core.platform import AcceleratorPlatform
 

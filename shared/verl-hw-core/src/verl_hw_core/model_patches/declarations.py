@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from verl_hw_core.declared import call_entry_points
 from verl_hw_core.errors import ModelPatchError
+from verl_hw_core.facts.declared import call_entry_points
 from verl_hw_core.model_patches.targets import Operation
 
 ANY_VENDOR = "any"

@@ -4,7 +4,7 @@
 
 Three things are composed:
 
-- the mask that the vendor's runtime obeys in this process (:func:`verl_hw_core.visible_devices.read_mask`);
+- the mask that the vendor's runtime obeys in this process (:func:`verl_hw_core.platform.visible_devices.read_mask`);
 - the *slots* that Ray assigned: units of the node's resource, counted from 0;
 - Ray's *ids* of these slots. They are cards where Ray's manager reads the variable that the runtime obeys, and mean
   nothing to the chip where it reads another one (``CUDA_VISIBLE_DEVICES`` on a chip that Ray does not know).
@@ -13,8 +13,8 @@ Three things are composed:
 from collections.abc import Sequence
 
 from verl_hw_core.errors import DeviceAssignmentError
+from verl_hw_core.platform.visible_devices import Mask
 from verl_hw_core.ray_support.holding import Holding
-from verl_hw_core.visible_devices import Mask
 
 
 def ordinals(mask: Mask, holding: Holding, device_count: int) -> tuple[int, ...]:

@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from verl_hw_core import vendors
-from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.facts import vendors
+from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform import AcceleratorPlatform
-from verl_hw_core.platform_table import PLATFORM_ENVVAR, requested_platform
+from verl_hw_core.platform.table import PLATFORM_ENVVAR, requested_platform
 
 JOB_ROW = "ppo-environment"
 WORKER_ROW = "worker-environment"

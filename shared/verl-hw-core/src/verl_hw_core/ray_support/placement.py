@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from verl_hw_core.errors import RayResourcesError
-from verl_hw_core.hardware import HardwareSpec
+from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform import AcceleratorPlatform
-from verl_hw_core.ray_support.cluster import start_options
+from verl_hw_core.platform.ray_resources import start_options
 
 POOLS_ROW = "resource-pools"
 CHECK_ROW = "resource-check"

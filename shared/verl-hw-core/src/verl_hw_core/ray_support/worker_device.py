@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from verl_hw_core import load_report, upstream, vendors
+from verl_hw_core import load_report, upstream
 from verl_hw_core.errors import DeviceAssignmentError
+from verl_hw_core.facts import vendors
 from verl_hw_core.platform import AcceleratorPlatform
-from verl_hw_core.platform_table import PLATFORM_ENVVAR
+from verl_hw_core.platform.table import PLATFORM_ENVVAR
+from verl_hw_core.platform.visible_devices import Mask, check_count, read_mask
 from verl_hw_core.ray_support import assignment, claims
 from verl_hw_core.ray_support import holding as holdings
 from verl_hw_core.ray_support.holding import IDS_ROW, Holding
-from verl_hw_core.visible_devices import Mask, check_count, read_mask
 
 WORKER_ROW = "worker-device"
 

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from verl_hw_core.platform_table import PLATFORM_ENVVAR
+from verl_hw_core.platform.table import PLATFORM_ENVVAR
 
 
 @dataclass(frozen=True)

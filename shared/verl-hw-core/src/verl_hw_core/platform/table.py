@@ -1,0 +1,207 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""verl's table of platforms: our keys are asked first and cannot be taken over silently.
+
+verl keeps the classes in ``PlatformRegistry._platforms``, where the last writer wins without a visible word, asks
+NVIDIA first, and detects nothing wrong in ``VERL_PLATFORM`` until the first use. The table is replaced, once, by a
+``dict`` that cares for these three (ledger row ``platform-table``).
+"""
+
+import difflib
+import os
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+from verl_hw_core import load_report
+from verl_hw_core.errors import UnknownPlatformError
+from verl_hw_core.facts.hardware import HardwareSpec
+from verl_hw_core.facts.installed import known_wheels
+
+PLATFORM_ENVVAR = "VERL_PLATFORM"
+_PLUGIN_GROUP = "verl.plugins"
+# Device names, which verl's documents call platforms, of platforms of verl's own. Each is near a vendor's of ours in
+# spelling ("npu" and "xpu"), and means another chip.
+_SAME_PLATFORM = {
+    "cuda": "nvidia",
+    "npu": "huawei",
+    "ascend": "huawei",
+    "rocm": "amd",
+    "hip": "amd",
+    "gpu": "",
+    "cpu": "",
+}
+
+
+class PlatformTable(dict[str, type[Any]]):
+    """verl's platform classes by name, with the vendors' own names protected."""
+
+    def __init__(self, others: dict[str, type[Any]]) -> None:
+        super().__init__(others)
+        self._owners: dict[str, HardwareSpec] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it as what it holds; what is unpickled tells nobody of replacements."""
+        return _remade, (dict(self), dict(self._owners))
+
+    def claim(self, spec: HardwareSpec, platform_cls: type[Any]) -> None:
+        """Put ``platform_cls`` under every name of the vendor, ahead of all names that are not claimed."""
+        for name in spec.names:
+            present = super().get(name)
+            if present is not None and not same_class(present, platform_cls):
+                _say_replaced(spec, name, present)
+            self._owners[name] = spec
+            super().__setitem__(name, platform_cls)
+        # A chip with a CUDA migration shim makes torch.cuda look available: ask for it before NVIDIA.
+        for name in [name for name in self if name not in self._owners]:
+            super().__setitem__(name, self.pop(name))
+
+    def __setitem__(self, name: str, platform_cls: type[Any]) -> None:
+        spec = self._owners.get(name)
+        if spec is None:
+            super().__setitem__(name, platform_cls)
+        elif same_class(self[name], platform_cls):
+            super().__setitem__(name, platform_cls)  # reloaded
+        else:
+            _say_refused(spec, name, platform_cls)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the class under ``name``; an unknown ``VERL_PLATFORM`` is an error that helps.
+
+        Raises:
+            UnknownPlatformError: ``name`` comes from ``VERL_PLATFORM`` and nothing provides it.
+        """
+        if name not in self and name == requested_platform():
+            raise UnknownPlatformError(_unknown_message(name, self))
+        return super().get(name, default)
+
+
+def _remade(classes: dict[str, type[Any]], owners: dict[str, HardwareSpec]) -> PlatformTable:
+    made = PlatformTable(classes)
+    made._owners.update(owners)
+    return made
+
+
+def claim(spec: HardwareSpec, platform_cls: type[Any]) -> None:
+    """Register ``platform_cls`` with verl under the vendor's key and aliases, which others cannot take."""
+    table().claim(spec, platform_cls)
+
+
+def table() -> PlatformTable:
+    """Return verl's platform table, replacing verl's plain one on the first call."""
+    from verl.plugin.platform.platform_manager import PlatformRegistry
+
+    if not isinstance(PlatformRegistry._platforms, PlatformTable):
+        PlatformRegistry._platforms = PlatformTable(PlatformRegistry._platforms)
+    found: PlatformTable = PlatformRegistry._platforms
+    return found
+
+
+def same_class(first: type[Any], second: type[Any]) -> bool:
+    """Whether both are one class, a reload of its module included."""
+    return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
+
+
+def remedy(spec: HardwareSpec, other: type[Any]) -> str:
+    """Say what to do about a class that somebody else registered under the vendor's name."""
+    package = other.__module__.split(".")[0]
+    if package == "verl":
+        return f"Nothing need be done; to use verl's own, uninstall {spec.distribution}"
+    return (
+        f"Uninstall the package that provides {package!r}, or keep it and load it alone with VERL_USE_EXTERNAL_PLUGINS"
+    )
+
+
+def requested_platform() -> str:
+    """Return the value of ``VERL_PLATFORM`` as verl reads it: stripped, lower case, empty when unset."""
+    return os.environ.get(PLATFORM_ENVVAR, "").strip().lower()
+
+
+def nearest_platform(wanted: str, known: Iterable[str]) -> str | None:
+    """Return the platform that somebody means who wrote another name; None where a guess would mislead.
+
+    Args:
+        wanted: What was written, in lower case.
+        known: Names to choose from.
+    """
+    names = sorted(known)
+    if wanted in _SAME_PLATFORM:
+        meant = _SAME_PLATFORM[wanted]
+        return meant if meant in names else None
+    near = difflib.get_close_matches(wanted, names, n=1)
+    return near[0] if near else None
+
+
+def check_platform_variable(package: str) -> None:
+    """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered.
+
+    While other plugins have still to load, the question stays open; :meth:`PlatformTable.get` answers it then.
+
+    Args:
+        package: The package that has just registered.
+
+    Raises:
+        UnknownPlatformError: Nothing provides the name; the text holds the nearest one.
+    """
+    wanted = requested_platform()
+    if wanted and wanted not in table() and not _plugins_still_to_load(package):
+        raise UnknownPlatformError(_unknown_message(wanted, table()))
+
+
+def _plugins_still_to_load(package: str) -> bool:
+    """Whether plugins other than ``package`` are still to be imported, or in the middle of it."""
+    allowed = os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto").strip().lower()
+    if allowed == "none":
+        return False
+    names = {name.strip() for name in allowed.split(",")}
+    for entry in metadata.entry_points(group=_PLUGIN_GROUP):
+        wanted = allowed == "auto" or entry.name in names
+        if wanted and entry.module != package and not _is_imported(entry.module):
+            return True
+    return False
+
+
+def _is_imported(module: str) -> bool:
+    """Whether the module has run to its end: a wheel that is imported before verl waits for verl in its middle."""
+    found = sys.modules.get(module)
+    return found is not None and not getattr(found.__spec__, "_initializing", False)
+
+
+def _unknown_message(wanted: str, known: dict[str, type[Any]]) -> str:
+    value = f"{PLATFORM_ENVVAR}={os.environ.get(PLATFORM_ENVVAR)!r} (environment)"
+    wheels = known_wheels()
+    if wanted in wheels:
+        return (
+            f"{value} comes with {wheels[wanted]}, which is not installed or did not load: pip install {wheels[wanted]}"
+        )
+    nearest = nearest_platform(wanted, {*known, *wheels})
+    hint = f"; did you mean {nearest!r}?" if nearest else "."
+    return (
+        f"{value} names no platform{hint} Known here: {', '.join(sorted(known))}. "
+        f"Correct or unset {PLATFORM_ENVVAR}, or install the package that provides it"
+    )
+
+
+def _origin(cls: type[Any]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _say_replaced(spec: HardwareSpec, name: str, present: type[Any]) -> None:
+    load_report.report(
+        spec.distribution,
+        f"registering platform {name!r}",
+        f"{_origin(present)} was registered under this name and is replaced, so that platform and engines come "
+        "from one package",
+        remedy(spec, present),
+    )
+
+
+def _say_refused(spec: HardwareSpec, name: str, platform_cls: type[Any]) -> None:
+    load_report.report(
+        spec.distribution,
+        f"platform {name!r}",
+        f"{_origin(platform_cls)} tried to take this name over and was refused, so that platform and engines come "
+        "from one package",
+        remedy(spec, platform_cls),
+    )

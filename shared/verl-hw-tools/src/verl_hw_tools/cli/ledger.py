@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""``verl-hw ledger``: where verl-hw changes, or reaches into, verl and torch, and whether it fits what is installed."""
+
+from typing import Annotated
+
+import typer
+
+from verl_hw_tools.cli.outcome import reported
+
+SCHEMA = 1
+"""Version of the JSON form: raised when a name in it changes its meaning or goes."""
+
+
+def ledger(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show every place where verl-hw changes or reaches into verl and torch, why, and until when.
+
+    All of it happens in processes that train on a chosen vendor's device, except the platform and engine tables, which
+    are touched while verl is imported.
+    """
+    with reported():
+        if as_json:
+            import json
+            from dataclasses import asdict
+
+            from verl_hw_core.upstream import LEDGER
+            from verl_hw_core.upstream.installed_state import state
+
+            rows = [{**asdict(row), "installed": state(row)} for row in LEDGER]
+            typer.echo(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
+        else:
+            _show()
+
+
+def _show() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from verl_hw_core.upstream import LEDGER
+    from verl_hw_core.upstream.installed_state import state
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("row", "target", "why", "until", "installed"):
+        table.add_column(heading, overflow="fold")
+    for row in LEDGER:
+        table.add_row(row.id, row.target, row.reason, f"{row.removal} {row.link}", state(row), end_section=True)
+    Console(highlight=False, markup=False).print(table)

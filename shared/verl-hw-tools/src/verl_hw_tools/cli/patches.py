@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""``verl-hw patches``: what is replaced in transformers' models on each vendor's chip."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from verl_hw_tools.cli.outcome import reported
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from verl_hw_core.model_patches.listing import Row
+
+SCHEMA = 1
+"""Version of the JSON form: raised when a name in it changes its meaning or goes."""
+
+
+def patches(
+    vendor: Annotated[str | None, typer.Option("--vendor", help="This vendor only.")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show what is not replaced too, and why.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs, always of everything.")] = False,
+) -> None:
+    """Show which parts of transformers' models are replaced, and by what."""
+    with reported():
+        from verl_hw_core.facts.installed import find_wheel, installed_wheels
+        from verl_hw_core.model_patches.listing import rows
+
+        wheels = installed_wheels()
+        wheels = wheels if vendor is None else (find_wheel(vendor, wheels),)
+        found = [row for wheel in wheels if wheel.spec is not None for row in rows(wheel.spec.key)]
+        if as_json:
+            import json
+            from dataclasses import asdict
+
+            typer.echo(json.dumps({"schema": SCHEMA, "patches": [asdict(row) for row in found]}, indent=2))
+        else:
+            _show(found, show_all)
+
+
+def _show(found: "Sequence[Row]", show_all: bool) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not found:
+        console.print("No vendor wheel is installed: pip install verl-hw-<vendor>", markup=False, soft_wrap=True)
+        return
+    for vendor in dict.fromkeys(row.vendor for row in found):
+        every = [row for row in found if row.vendor == vendor]
+        replaced = [row for row in every if row.replaced]
+        console.print(_summary(vendor, len(replaced), len(every)), markup=False, soft_wrap=True)
+        shown = every if show_all else replaced
+        if shown:
+            console.print(_table(shown))
+    console.print(
+        "A training process checks a fused kernel's gradients on its device first, and logs the result; where none is "
+        "in force, transformers' own code runs."
+        + ("" if show_all else " Every place, and why it is not replaced: verl-hw patches --all"),
+        soft_wrap=True,
+    )
+
+
+def _summary(vendor: str, replaced: int, places: int) -> str:
+    count = f"{replaced} of {places}" if replaced else f"none of {places}"
+    return f"{vendor}: {count} places in transformers' models replaced"
+
+
+def _table(rows: "Sequence[Row]") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("model type", "target", "kind", "kernel", "in force"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(row.model_type, row.target, row.kind, row.kernel, row.in_force)
+    return table
