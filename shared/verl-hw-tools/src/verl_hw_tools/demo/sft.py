@@ -96,14 +96,14 @@ def _run(demo: SftDemo, workspace: Workspace, console: Console, start: float) ->
 
 
 def _build_assets(settings: SftSettings, workspace: Workspace, console: Console) -> None:
-    with console.status("Reading docstrings, building a tiny model"):
+    with console.status("Building a tiny model and its data"):
         pairs = collect_pairs(settings.pairs, settings.seed)
         parameters = write_assets(
             workspace.model, workspace.other_model, workspace.data, pairs, settings.held_out, settings.seed
         )
     example = pairs[-1]
     console.print(
-        f"Data: {len(pairs)} questions from the standard library's docstrings, as "
+        f"Data: {len(pairs)} questions and answers, as "
         f'"{escape(example.question)}" "{escape(example.answer)}"\n'
         f"Model: Qwen2 with random weights, {parameters:,} parameters, byte-level tokenizer",
         highlight=False,
