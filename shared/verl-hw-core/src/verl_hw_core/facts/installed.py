@@ -24,7 +24,7 @@ from verl_hw_core.facts.hardware import HardwareSpec
 
 PLUGIN_GROUP = "verl.plugins"
 PLUGINS_ENVVAR = "VERL_USE_EXTERNAL_PLUGINS"
-CORE_DISTRIBUTION = "verl-hw-core"
+CORE_DISTRIBUTION, TOOLS_DISTRIBUTION = "verl-hw-core", "verl-hw-tools"
 
 
 @dataclass(frozen=True, kw_only=True)

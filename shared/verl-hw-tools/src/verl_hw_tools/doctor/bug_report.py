@@ -13,7 +13,7 @@ from verl_hw_core.detection.modules import look_up
 from verl_hw_core.detection.probe_root import below, probe_root
 from verl_hw_core.detection.torch_build import installed_build
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, name_of
+from verl_hw_core.facts.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, TOOLS_DISTRIBUTION, name_of
 from verl_hw_tools.doctor.checks.system import memory_bytes
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.programs.plugins import PREFIX
@@ -26,7 +26,8 @@ SCHEMA_VERSION = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
 
 _PACKAGES = (
-    *("verl", CORE_DISTRIBUTION, "verl-hw-sim", "ray", "tensordict", "transformers", "accelerate", "peft", "torchdata"),
+    *("verl", CORE_DISTRIBUTION, TOOLS_DISTRIBUTION, "verl-hw-sim", "ray", "tensordict", "transformers", "accelerate"),
+    *("peft", "torchdata"),
     *("numpy", "vllm", "sglang", "flash-attn", "triton", "megatron-core", "mbridge", "transformer-engine", "deepspeed"),
 )
 _TOOLS = ("smi", "smi_hint")

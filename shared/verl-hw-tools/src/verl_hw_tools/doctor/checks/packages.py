@@ -9,7 +9,7 @@ from shlex import quote
 from packaging.utils import canonicalize_name
 
 from verl_hw_core.detection.modules import look_up
-from verl_hw_core.facts.installed import CORE_DISTRIBUTION
+from verl_hw_core.facts.installed import CORE_DISTRIBUTION, TOOLS_DISTRIBUTION
 from verl_hw_core.platform.flags import env_flag
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.model import Finding, crash, fail, ok, skip, warn
@@ -32,9 +32,10 @@ _NOT_HERE = "no hardware of an installed vendor is here"
 @check("packages.requirements", why="verl fails later, with an error that does not name the version")
 def requirements(facts: Facts) -> Finding:
     """What verl and the vendor wheels require is installed."""
-    ours = ["verl", CORE_DISTRIBUTION, *(wheel.distribution for wheel in facts.wheels)]
-    # Core and verl have a check of their own: wheels.contract.
-    hard, soft = conflicts(ours, besides=("verl", CORE_DISTRIBUTION)), conflicts(_JUDGED)
+    ours = ["verl", CORE_DISTRIBUTION, TOOLS_DISTRIBUTION, *(wheel.distribution for wheel in facts.wheels)]
+    # Core, tools and verl have a check of their own: wheels.contract.
+    hard = conflicts(ours, besides=("verl", CORE_DISTRIBUTION, TOOLS_DISTRIBUTION))
+    soft = conflicts(_JUDGED)
     if not hard and not soft:
         return ok(f"no conflict among the requirements of {', '.join([*ours, *_JUDGED])}")
     # What is there fits verl and the wheels, and another package wants what does not: to follow it would break verl.

@@ -10,7 +10,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from verl_hw_core.detection import Verdict
-from verl_hw_core.facts.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, PLUGINS_ENVVAR, is_loaded, name_of
+from verl_hw_core.facts.installed import (
+    CORE_DISTRIBUTION,
+    PLUGIN_GROUP,
+    PLUGINS_ENVVAR,
+    TOOLS_DISTRIBUTION,
+    is_loaded,
+    name_of,
+)
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.model import Finding, fail, ok, skip, warn
 from verl_hw_tools.doctor.registry import check
@@ -40,14 +47,14 @@ def facts_of_wheels(facts: Facts) -> Finding:
 
 @check("wheels.contract", why="a wheel made for another core fails while it registers, or later in training")
 def contract(facts: Facts) -> Finding:
-    """Core, verl and the wheels are within each other's bounds."""
+    """Core, tools, verl and the wheels are within each other's bounds."""
     wrong: list[tuple[str, str]] = []
-    for wheel in facts.wheels:
-        for requirement in _bounds(wheel.distribution):
+    for package in (*(wheel.distribution for wheel in facts.wheels), TOOLS_DISTRIBUTION):
+        for requirement in _bounds(package):
             version = installed_version(requirement.name) or ""
             # A vendor's build of verl carries a local part, and pre-releases count as what they lead to.
             if not requirement.specifier.contains(version.partition("+")[0], prereleases=True):
-                needs = f"{wheel.distribution} {wheel.version} wants {requirement.name}{requirement.specifier}"
+                needs = f"{package} {installed_version(package)} wants {requirement.name}{requirement.specifier}"
                 wrong.append((f"{needs}, found {version}", f"{requirement.name}{requirement.specifier}"))
     if wrong:
         wanted = " ".join(f"'{bound}'" for bound in dict.fromkeys(bound for _, bound in wrong))
@@ -107,7 +114,9 @@ def twins(facts: Facts) -> Finding:
 
 
 def _bounds(distribution: str) -> list[Requirement]:
-    wanted = (CORE_DISTRIBUTION, "verl")
+    if installed_version(distribution) is None:  # the tools run from a source tree
+        return []
+    wanted = (CORE_DISTRIBUTION, TOOLS_DISTRIBUTION, "verl")
     installed_ones = {name for name in wanted if installed_version(name) is not None}
     return [
         one
