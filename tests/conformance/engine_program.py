@@ -29,16 +29,28 @@ MODEL_TYPES = ("language_model", "value_model")
 SEQUENCES, LENGTH, RESPONSE, VOCABULARY = 4, 16, 8, 256
 
 
-def build_engine(models: Path, strategy: str, model_type: str, world_size: int, param_dtype: str = "fp32"):
+def build_engine(
+    models: Path,
+    strategy: str,
+    model_type: str,
+    fsdp_size: int,
+    param_dtype: str = "fp32",
+    attention: str = "eager",
+    forward_only: bool = False,
+    **model_settings,
+):
     """verl's engine as its workers build it; in fp32 with eager attention, runs can be compared bit by bit."""
     model = HFModelConfig(
-        path=str(models / model_type), use_remove_padding=False, override_config={"attn_implementation": "eager"}
+        path=str(models / model_type),
+        use_remove_padding=False,
+        override_config={"attn_implementation": attention},
+        **model_settings,
     )
     model.model_type = model_type
     settings = FSDPEngineConfig(
-        forward_only=False,
+        forward_only=forward_only,
         strategy=strategy,
-        fsdp_size=world_size,
+        fsdp_size=fsdp_size,
         use_dynamic_bsz=False,
         micro_batch_size_per_gpu=2,
         infer_micro_batch_size_per_gpu=2,

@@ -16,6 +16,20 @@ def write_language_model(folder: Path) -> None:
     write_model(folder, seed=0)
 
 
+def write_deep_language_model(folder: Path, layers: int) -> None:
+    """The language model with more layers: verl offloads activations of models that have at least three only."""
+    write_language_model(folder)
+    config = json.loads((folder / "config.json").read_text())
+    own = config["num_hidden_layers"]
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": layers}))
+    weights = load_file(folder / "model.safetensors")
+    for name in [name for name in weights if name.startswith("model.layers.0.")]:
+        for number in range(own, layers):
+            scale = numpy.float32(1 + 0.1 * number)
+            weights[name.replace(".0.", f".{number}.", 1)] = weights[name] * scale
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def write_value_model(folder: Path) -> None:
     """The language model with a token-classification head: verl loads a critic without trl from that form only."""
     write_language_model(folder)

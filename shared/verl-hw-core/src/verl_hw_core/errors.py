@@ -64,7 +64,7 @@ class UnsupportedPrecisionError(VerlHwError, ValueError):
 
 
 class UnsupportedModelSettingError(VerlHwError, ValueError):
-    """A model setting (padding removal, sequence parallelism, kernels) cannot give right numbers on this chip."""
+    """A setting of model or engine (padding removal, parallelism, kernels) cannot give right numbers here."""
 
 
 class ModelPatchError(VerlHwError, ValueError):

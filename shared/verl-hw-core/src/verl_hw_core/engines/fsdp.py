@@ -31,6 +31,7 @@ class AcceleratorFSDPMixin:
             precision.require_loss_scaling(platform.vendor_name, platform.device_name)
         prepare(platform, model_config, engine_config)
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
+        reduction.require_averaging(self.device_mesh, engine_config)
 
     def initialize(self) -> None:
         """Build model, optimizer and scheduler as verl does, then note what was built for whoever asked."""

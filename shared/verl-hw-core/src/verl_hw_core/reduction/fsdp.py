@@ -1,10 +1,34 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""FSDP2 gradient averaging as sum-then-divide."""
+"""Gradient averages of FSDP and FSDP2: refused where there would be none, as sum-then-divide where AVG is wrong."""
 
 from typing import Any
 
+from verl_hw_core.errors import UnsupportedModelSettingError
 from verl_hw_core.reduction.decision import decide
+
+
+def require_averaging(mesh: Any, engine_config: Any) -> None:
+    """Refuse a device mesh over which FSDP1 would never average gradients.
+
+    FSDP1 turns off sharding in groups of one rank and with it the reduction over the replicas, so that each rank trains
+    a model of its own (https://github.com/pytorch/pytorch/issues/154888; FSDP2 averages there too).
+
+    Args:
+        mesh: The engine's device mesh; its last dimension is the one over which parameters are sharded.
+        engine_config: verl's ``FSDPEngineConfig``.
+
+    Raises:
+        UnsupportedModelSettingError: The engine would train on several ranks without averaging.
+    """
+    ranks = mesh.size()
+    if engine_config.strategy != "fsdp" or engine_config.forward_only or ranks == 1 or mesh.size(mesh.ndim - 1) > 1:
+        return
+    raise UnsupportedModelSettingError(
+        f"strategy=fsdp on {ranks} ranks with fsdp_size={engine_config.fsdp_size}, which shards over one rank: torch's "
+        "FSDP1 then never averages gradients, and each rank trains a model of its own. Set strategy=fsdp2, where this "
+        f"is right, or fsdp_size=-1 (or a number above 1 that divides {ranks})."
+    )
 
 
 def force_sum(module: Any) -> int:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Memory on a chip whose stack lacks part of the interface: no query stops a run, pageable where pinned is refused."""
+"""Device and host memory in training: no query stops a run, pageable where pinned is refused, offloaded views kept."""
 
 import functools
 import logging
@@ -64,6 +64,25 @@ def offload_pageable(tensor: Any, pin_memory: bool = False) -> Any:
     return upstream.original("pinned-memory", SynchronizedGroupOffloadHandler, "offload").__func__(
         tensor, pin_memory=False
     )
+
+
+def offload_views_apart() -> None:
+    """Let verl offload each view of an activation by itself; a second call changes nothing.
+
+    verl takes two saved tensors at one address for the same one. In sdpa's backward they are often two views (the keys
+    before and after they were transposed or repeated), of which the second then has the first one's values.
+    """
+    from verl.utils import activation_offload
+
+    upstream.replace("activation-offload-key", activation_offload, "_get_unique_tensor_key", view_key)
+
+
+def view_key(tensor: Any) -> tuple[Any, ...]:
+    """verl's key of a saved tensor, with shape and stride: equal for the same view of the same memory only."""
+    from verl.utils import activation_offload
+
+    own = upstream.original("activation-offload-key", activation_offload, "_get_unique_tensor_key")
+    return (*own(tensor), tensor.shape, tensor.stride())
 
 
 @functools.cache

@@ -21,6 +21,8 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
     packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
     fused_kernels.require_backend(model_config, platform.device_name)
     packing.keep_transformers_attention()
+    if model_config.enable_activation_offload:
+        memory.offload_views_apart()
     prepare_device(platform)
 
 

@@ -183,6 +183,17 @@ LEDGER: tuple[LedgerRow, ...] = (
         removal="verl takes pageable memory where the device cannot pin.",
     ),
     LedgerRow(
+        id="activation-offload-key",
+        target="verl.utils.activation_offload:_get_unique_tensor_key",
+        reason="It names a saved activation by address and dtype, so that of two views of one memory (a transposed or "
+        "an expanded one, as sdpa saves them) only the first is offloaded, and the second comes back with the first "
+        "one's values: wrong gradients without a word. Replaced by a key that has shape and stride as well.",
+        versions="verl>=0.9,<0.11",
+        link="https://github.com/verl-project/verl/pull/1220",
+        removal="verl's own key tells views of one memory apart.",
+        applied_by="verl_hw_core.training.memory:offload_views_apart",
+    ),
+    LedgerRow(
         id="padding-helpers",
         target="verl.utils.attention_utils:_get_attention_functions",
         reason="verl 0.9.0 takes the helpers that remove and restore padding from flash_attn on every device but npu, "
