@@ -35,7 +35,7 @@ def build_engine(
     model_type: str,
     fsdp_size: int,
     param_dtype: str = "fp32",
-    attention: str = "eager",
+    overrides: dict | None = None,
     forward_only: bool = False,
     **model_settings,
 ):
@@ -43,7 +43,7 @@ def build_engine(
     model = HFModelConfig(
         path=str(models / model_type),
         use_remove_padding=False,
-        override_config={"attn_implementation": attention},
+        override_config={"attn_implementation": "eager", **(overrides or {})},
         **model_settings,
     )
     model.model_type = model_type

@@ -25,8 +25,9 @@ OFFLOAD = {"enable_activation_offload": True}
 def trained(models: Path, strategy: str, fsdp_size: int, **model_settings) -> dict:
     """Three steps with sdpa and without gradient checkpointing, and the weights after them."""
     torch.manual_seed(0)
-    settings = {"attention": "sdpa", "enable_gradient_checkpointing": False, **model_settings}
-    engine, loss = build_engine(models, strategy, LANGUAGE, fsdp_size, **settings)
+    settings = {"enable_gradient_checkpointing": False, **model_settings}
+    sdpa = {"attn_implementation": "sdpa"}
+    engine, loss = build_engine(models, strategy, LANGUAGE, fsdp_size, overrides=sdpa, **settings)
     steps = [train_step(engine, loss, 10 + step, LANGUAGE) for step in range(3)]
     return {"steps": steps, "exported": exported(engine)}
 

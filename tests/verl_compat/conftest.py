@@ -1,19 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""One warm parent process for all cases that import verl, and other versions of verl."""
-
-from collections.abc import Iterator
+"""Other versions of verl."""
 
 import pytest
-from forkkit import Forks
 from wheelkit import from_index, uv
-
-
-@pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
-    """Processes in which verl was never imported, and torch, transformers and Ray were."""
-    with Forks() as parent:
-        yield parent
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,21 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Import verl's Megatron engine class as a recipe does that subclasses it, after verl's engines.
+
+Answers ``{"name": ..., "error": ...}``.
+"""
+
+import json
+
+from said import text_of
+
+answer = {"name": "", "error": ""}
+import verl.workers.engine  # noqa: E402, F401 - what every worker of verl imports first
+
+try:
+    from verl.workers.engine.megatron.transformer_impl import MegatronEngineWithLMHead
+
+    answer["name"] = MegatronEngineWithLMHead.__name__
+except ImportError as error:
+    answer["error"] = text_of(error)
+print(json.dumps(answer))
