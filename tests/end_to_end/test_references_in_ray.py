@@ -19,6 +19,7 @@ from verl_hw_sim import simulated_environment
 
 PROGRAM = Path(__file__).parent / "ray_references_program.py"
 OTHERS = ["nvidia", "without plugins"]
+AT_IMPORT = {"chosen": ["platform-table"], "nvidia": ["platform-table"], "without plugins": []}  # by `import verl`
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
@@ -46,7 +47,8 @@ def answers() -> dict:
 def test_a_worker_of_the_chosen_vendor_behaves_as_patched(answers):
     found = answers["chosen"]
     assert found["platform"] == "cambricon"
-    assert found["in force at first"] == []  # no engine was built there: the references bring their rows along
+    # No engine was built there: the references bring their rows along.
+    assert found["in force at first"] == AT_IMPORT["chosen"]
     assert found["average"] == [1.0, 1.0]
     assert found["log probs"] == [2, 2]
     assert {"reduce-avg", "rmpad-log-probs"} <= set(found["in force at last"])
@@ -72,7 +74,7 @@ def test_nothing_is_replaced_twice_and_all_of_it_is_taken_back(answers):
 def test_a_worker_of_another_platform_gets_its_own_functions(answers, worker):
     found = answers[worker]
     assert found["platform"] != "cambricon"
-    assert found["in force at first"] == found["in force at last"] == []
+    assert found["in force at first"] == found["in force at last"] == AT_IMPORT[worker]
     assert found["average"] == [1.0, 1.0]  # gloo's own
     assert found["rotary at first"] == "own"
     assert found["log probs"] == found["verl's own name"]

@@ -100,7 +100,6 @@ def route():
     return (logits - tokens @ weight.T).abs().max().item()
 mended = route()
 upstream.restore("megatron-router-gemm")
-del moe_utils.te_general_gemm  # it had to be there to be replaced
 found["megatron-router-gemm"] = [mended, outcome(route)]
 """
 

@@ -10,6 +10,7 @@ from acme import spec
 from verl_hw_core import SmiTool, Traces, detection, load_report
 from verl_hw_core.facts import vendors
 from verl_hw_core.platform import table as platform_table
+from verl_hw_core.upstream import patches
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def machine(tmp_path, monkeypatch, verl_without_plugins):
     monkeypatch.setattr(
         platform_manager.PlatformRegistry, "_platforms", dict(platform_manager.PlatformRegistry._platforms)
     )
+    monkeypatch.setattr(patches, "_replaced", {})
     monkeypatch.setattr(vendors, "_vendors", {})
     monkeypatch.setattr(load_report, "_problems", [])
     monkeypatch.delenv("VERL_PLATFORM", raising=False)

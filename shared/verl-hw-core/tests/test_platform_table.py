@@ -14,6 +14,7 @@ from verl_hw_core import load_report, registration
 from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
 from verl_hw_core.facts import vendors
 from verl_hw_core.platform import table as platform_table
+from verl_hw_core.upstream import patches
 
 
 @pytest.fixture
@@ -24,6 +25,7 @@ def registry(monkeypatch, verl_without_plugins):
 
     monkeypatch.setattr(platform_manager, "_current_platform", None)
     monkeypatch.delitem(sys.modules, "verl.workers.engine", raising=False)
+    monkeypatch.setattr(patches, "_replaced", {})
     monkeypatch.setattr(PlatformRegistry, "_platforms", dict(PlatformRegistry._platforms))
     monkeypatch.setattr(vendors, "_vendors", {})
     monkeypatch.setattr(load_report, "_problems", [])

@@ -39,13 +39,16 @@ def test_platform_launch_variables_and_our_switches():
     assert environment.variables(SPEC, {}) == {**dict(SPEC.launch_env), "VERL_PLATFORM": "metax"}
 
 
+for_job, for_worker = environment.get_ppo_ray_runtime_env.__wrapped__, environment.create_worker.__wrapped__
+
+
 @pytest.fixture
 def chosen(monkeypatch):
     monkeypatch.setattr(environment, "_our_spec", lambda: SPEC)
 
 
 def test_a_job_gets_verls_variables_and_ours(chosen):
-    found = environment.for_jobs(lambda config=None: {"env_vars": {"NCCL_DEBUG": "WARN"}, "working_dir": None})(None)
+    found = for_job(lambda config=None: {"env_vars": {"NCCL_DEBUG": "WARN"}, "working_dir": None}, None)
     assert found["working_dir"] is None
     assert found["env_vars"]["NCCL_DEBUG"] == "WARN"
     assert found["env_vars"]["VERL_PLATFORM"] == "metax"
@@ -55,7 +58,7 @@ def test_a_variable_of_the_submitted_job_is_left_to_it(chosen, monkeypatch):
     # Ray refuses the same name in the job's and in ray.init's runtime environment, even with one value.
     job = {"runtime_env": {"env_vars": {"MACA_MPS_MODE": "0", "VERL_PLATFORM": "metax"}}}
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps(job))
-    found = environment.for_jobs(lambda: {"env_vars": {}})()
+    found = for_job(lambda: {"env_vars": {}})
     assert "MACA_MPS_MODE" not in found["env_vars"]
     assert "VERL_PLATFORM" not in found["env_vars"]
     assert found["env_vars"]["MCCL_MAX_NCHANNELS"] == "16"
@@ -64,7 +67,7 @@ def test_a_variable_of_the_submitted_job_is_left_to_it(chosen, monkeypatch):
 def test_a_worker_gets_them_whoever_started_ray(chosen):
     factory = SimpleNamespace(_options={"name": "w", "runtime_env": {"env_vars": {"RANK": "1"}, "nsight": {}}})
     factory.update_options = factory._options.update
-    assert environment.for_workers(lambda factory, *_: factory._options)(factory, "group", 0) is factory._options
+    assert for_worker(lambda factory, *_: factory._options, factory, "group", 0) is factory._options
     assert factory._options["runtime_env"]["nsight"] == {}
     assert factory._options["runtime_env"]["env_vars"]["RANK"] == "1"
     assert factory._options["runtime_env"]["env_vars"]["VERL_PLATFORM"] == "metax"
@@ -74,9 +77,9 @@ def test_another_platforms_run_is_left_alone(monkeypatch):
     monkeypatch.setattr(environment, "_our_spec", lambda: None)
     monkeypatch.setattr(environment.vendors, "specs", lambda: ())
     given = {"env_vars": {"A": "1"}}
-    assert environment.for_jobs(lambda: given)() is given
+    assert for_job(lambda: given) is given
     factory = SimpleNamespace(_options={})
-    environment.for_workers(lambda factory: None)(factory)
+    for_worker(lambda factory: None, factory)
     assert factory._options == {}
 
 
@@ -85,9 +88,9 @@ def test_a_head_without_accelerator_is_told_how_to_choose(monkeypatch, caplog):
     monkeypatch.setattr(environment.vendors, "specs", lambda: (SPEC,))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.delenv("VERL_PLATFORM", raising=False)
-    environment.for_jobs(lambda: {})()
+    for_job(lambda: {})
     assert "set VERL_PLATFORM here (metax)" in caplog.text
     caplog.clear()
     monkeypatch.setenv("VERL_PLATFORM", "nvidia")
-    environment.for_jobs(lambda: {})()
+    for_job(lambda: {})
     assert caplog.text == ""

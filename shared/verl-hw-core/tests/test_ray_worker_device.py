@@ -49,7 +49,7 @@ def setting(monkeypatch, tmp_path):
     for name in ("LOCAL_RANK", "MLU_VISIBLE_DEVICES", "CN_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.setenv(name, "")  # so that monkeypatch puts it back
         monkeypatch.delenv(name)
-    seen.set_up = lambda: worker_device.replacement(seen.own.append)("worker")
+    seen.set_up = lambda: worker_device.set_up.__wrapped__(seen.own.append, "worker")
     return seen
 
 

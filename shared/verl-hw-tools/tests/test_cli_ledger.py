@@ -22,18 +22,22 @@ def test_json_holds_the_rows_and_the_installed_versions():
     answer = json.loads(CliRunner().invoke(app, ["ledger", "--json"]).stdout)
     assert answer["schema"] == 1
     assert [row["id"] for row in answer["rows"]] == [row.id for row in LEDGER]
+    assert [row["targets"] for row in answer["rows"]] == [list(row.targets) for row in LEDGER]
+    assert [row["reads"] for row in answer["rows"]] == [list(row.reads) for row in LEDGER]
+    assert answer["rows"][0]["target"] == answer["rows"][0]["targets"][0]
+    assert answer["rows"][0]["versions"] == "verl>=0.9,<0.11"
     assert all(
         row["installed"].startswith(("verl 0.", "torch 2.")) or " " in row["installed"] for row in answer["rows"]
     )
 
 
 def test_a_version_that_nobody_tried_is_said(monkeypatch):
-    row = replace(LEDGER[0], versions="verl>=0.9,<0.11")
+    row = replace(LEDGER[0], targets=("verl.plugin:name",), reads=())
     monkeypatch.setattr(metadata, "version", lambda name: "0.12.0")
     assert state(row) == "verl 0.12.0: not tried, the row was read in verl>=0.9,<0.11"
 
 
 def test_a_vendors_build_counts_as_its_version(monkeypatch):
-    row = replace(LEDGER[0], versions="torch>=2.8")
+    row = replace(LEDGER[0], targets=("torch.nested:name",), reads=())
     monkeypatch.setattr(metadata, "version", lambda name: "2.8.0+mlu1.29")
     assert state(row) == "torch 2.8.0+mlu1.29"

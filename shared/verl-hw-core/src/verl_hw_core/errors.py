@@ -19,6 +19,10 @@ class VerlVersionError(VerlHwError, ImportError):
     """The installed verl has no plugin interface, or none is installed."""
 
 
+class UpstreamPatchError(VerlHwError, RuntimeError):
+    """A change of verl, torch or another package, without which numbers would be wrong, cannot be made here."""
+
+
 class VendorRuntimeError(VerlHwError, RuntimeError):
     """The vendor's torch extension is missing, broken or lacks what verl needs."""
 

@@ -13,10 +13,9 @@ from importlib import metadata
 from types import ModuleType
 from typing import Any
 
-import wrapt
 from packaging.version import InvalidVersion, Version
 
-from verl_hw_core import load_report
+from verl_hw_core import load_report, upstream
 from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec
@@ -66,13 +65,14 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
         raise
     _say_if_too_late(facts)
     vendors.add(vendors.Vendor(facts, platform, engines))
+    chosen = partial(_is_chosen, facts.key)
     if _ENGINE_BASE_MODULE not in sys.modules:  # too late otherwise, and asking for the platform would fix it
-        wrapt.register_post_import_hook(partial(_defer_megatron, facts.key), _ENGINE_BASE_MODULE)
-    wrapt.register_post_import_hook(partial(_import_engines, facts.key), _ENGINE_MODULE)
-    wrapt.register_post_import_hook(partial(_register_weight_sync, facts.key), _CHECKPOINT_ENGINE_MODULE)
-    wrapt.register_post_import_hook(partial(_allow_large_weights, facts.key), _TRANSFER_MODULE)
+        upstream.when_imported(_ENGINE_BASE_MODULE, _defer_megatron, chosen)
+    upstream.when_imported(_ENGINE_MODULE, partial(_import_engines, facts.key))
+    upstream.when_imported(_CHECKPOINT_ENGINE_MODULE, partial(_register_weight_sync, facts.key))
+    upstream.when_imported(_TRANSFER_MODULE, _allow_large_weights, chosen)
     if not facts.vllm_sleep and _ROLLOUT_CONFIG_MODULE not in sys.modules:  # as above
-        wrapt.register_post_import_hook(partial(_refuse_sleep, facts.key), _ROLLOUT_CONFIG_MODULE)
+        upstream.when_imported(_ROLLOUT_CONFIG_MODULE, _refuse_sleep, chosen)
     hooks.install()
     rollout_registry.register_when_imported()
     try:
@@ -149,6 +149,7 @@ def _say_if_too_late(spec: HardwareSpec) -> None:
     """Warn when something fixed verl's platform by detection before this wheel could be asked."""
     if platform_table.requested_platform() or vendors.get(spec.key) is not None:
         return  # nobody is asked, or this is a reload
+    upstream.check("platform-singleton")
     manager = sys.modules["verl.plugin.platform.platform_manager"]
     current = getattr(manager, "_current_platform", None)
     if current is None or current.vendor_name == spec.key:
@@ -163,14 +164,15 @@ def _say_if_too_late(spec: HardwareSpec) -> None:
     )
 
 
-def _defer_megatron(key: str, _verl_module: ModuleType) -> None:
-    """Keep verl from importing Megatron before an engine needs it, if this vendor is the chosen one."""
+def _is_chosen(key: str) -> bool:
     from verl.plugin.platform import get_platform
 
-    from verl_hw_core.megatron.deferral import defer
+    return bool(get_platform().vendor_name == key)
 
-    if get_platform().vendor_name == key:
-        defer()
+
+def _defer_megatron(_verl_module: ModuleType) -> None:
+    """Keep verl from importing Megatron before an engine needs it."""
+    importlib.import_module("verl_hw_core.megatron.deferral").defer()
 
 
 def _import_engines(key: str, _verl_module: ModuleType) -> None:
@@ -207,17 +209,11 @@ def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
         )
 
 
-def _allow_large_weights(key: str, transfer: ModuleType) -> None:
-    """Let verl's transfer through shared memory take weights larger than its bucket, if this vendor is chosen."""
-    from verl.plugin.platform import get_platform
-
-    if get_platform().vendor_name == key:
-        importlib.import_module("verl_hw_core.weight_sync.large_weights").install(transfer)
+def _allow_large_weights(_verl_module: ModuleType) -> None:
+    """Let verl's transfer through shared memory take weights larger than its bucket."""
+    importlib.import_module("verl_hw_core.weight_sync.large_weights").install()
 
 
-def _refuse_sleep(key: str, rollout_config: ModuleType) -> None:
-    """Refuse configurations in which vLLM sleeps, if this vendor, whose vLLM cannot, is chosen."""
-    from verl.plugin.platform import get_platform
-
-    if get_platform().vendor_name == key:
-        importlib.import_module("verl_hw_core.rollout.vllm_sleep").install(rollout_config)
+def _refuse_sleep(_verl_module: ModuleType) -> None:
+    """Refuse configurations in which vLLM sleeps, on a chip whose vLLM cannot."""
+    importlib.import_module("verl_hw_core.rollout.vllm_sleep").install()

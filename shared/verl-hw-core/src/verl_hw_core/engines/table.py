@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from verl.workers.engine.base import EngineRegistry
 
-from verl_hw_core import load_report
+from verl_hw_core import load_report, upstream
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform.table import remedy, same_class
 
@@ -43,6 +43,8 @@ def register_engine(
 
 
 def _make_room(spec: HardwareSpec, model_type: str, backend: str, engine_cls: type[Any]) -> None:
+    if not upstream.check("engine-table"):
+        return
     entries = EngineRegistry._engines.get(model_type, {}).get(backend, {})
     present = entries.pop((spec.device_name, spec.vendor_name), None)
     if present is not None and not same_class(present, engine_cls):

@@ -5,6 +5,7 @@
 import dataclasses
 import importlib
 import logging
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
@@ -38,6 +39,7 @@ def require_bridge(vanilla: bool) -> None:
 
     Raises:
         MegatronBridgeError: It is not installed, or does not import.
+        UpstreamPatchError: It lacks a name without which a model would be loaded wrongly.
     """
     if vanilla:
         _import("mbridge", "mbridge, chosen by vanilla_mbridge=True", "pip install --no-deps mbridge einops")
@@ -45,6 +47,7 @@ def require_bridge(vanilla: bool) -> None:
         _map_weights_by_instance()
         _drop_unknown_settings()
         _freeze_routers()
+        upstream.require_applied()
     else:
         _import(
             "megatron.bridge",
@@ -64,7 +67,10 @@ def require_architecture(hf_config: Any, use_remove_padding: bool) -> None:
     Raises:
         UnregisteredArchitectureError: There is no bridge for the model.
         UnsupportedModelSettingError: It was not registered for such batches.
+        UpstreamPatchError: mbridge lacks a name by which registered models are built.
     """
+    upstream.check("mbridge-architectures")
+    upstream.require_applied()
     from verl_hw_core.megatron import architecture_bridge
 
     architecture_bridge.install(hf_config.model_type)
@@ -84,57 +90,55 @@ def _import(module: str, what: str, remedy: str) -> None:
         ) from error
 
 
+@upstream.applies(VALUE_HEAD_ROW)
 def _load_value_heads() -> None:
+    upstream.put(load_some_hf_weight)
+
+
+@upstream.replaces(VALUE_HEAD_ROW, "mbridge.core.safetensor_io:SafeTensorIO.load_some_hf_weight")
+def load_some_hf_weight(own: Callable[..., Any], files: Any, hf_weight_names: list[str]) -> dict[str, Any]:
     """A value model whose checkpoint has no ``lm_head.weight``: ``score.weight``, else the head as initialized.
 
     mbridge asks for the language model head and leaves it out afterwards if its shape is not the value head's.
     """
     import torch
-    from mbridge.core.safetensor_io import SafeTensorIO
 
-    own = upstream.original(VALUE_HEAD_ROW, SafeTensorIO, "load_some_hf_weight")
-
-    def load_some_hf_weight(self: Any, hf_weight_names: list[str]) -> dict[str, Any]:
-        names = list(dict.fromkeys(hf_weight_names))
-        stored = set(self.load_hf_weight_names()) if _HEAD in names else {_HEAD}
-        if _HEAD in stored:
-            return dict(own(self, names))
-        names.remove(_HEAD)
-        head = [_SCORE] if _SCORE in stored else []
-        weights = dict(own(self, names + head))
-        if _SCORE_BIAS in stored and own(self, [_SCORE_BIAS])[_SCORE_BIAS].any():
-            logger.warning(
-                "%s: Megatron's value head has no bias, so the checkpoint's %s is left out", self.hf_dir, _SCORE_BIAS
-            )
-        weights[_HEAD] = weights.pop(_SCORE) if head else torch.empty(2, 1)  # two rows: mbridge leaves it out
-        return weights
-
-    upstream.replace(VALUE_HEAD_ROW, SafeTensorIO, "load_some_hf_weight", load_some_hf_weight)
+    names = list(dict.fromkeys(hf_weight_names))
+    stored = set(files.load_hf_weight_names()) if _HEAD in names else {_HEAD}
+    if _HEAD in stored:
+        return dict(own(files, names))
+    names.remove(_HEAD)
+    head = [_SCORE] if _SCORE in stored else []
+    weights = dict(own(files, names + head))
+    if _SCORE_BIAS in stored and own(files, [_SCORE_BIAS])[_SCORE_BIAS].any():
+        logger.warning(
+            "%s: Megatron's value head has no bias, so the checkpoint's %s is left out", files.hf_dir, _SCORE_BIAS
+        )
+    weights[_HEAD] = weights.pop(_SCORE) if head else torch.empty(2, 1)  # two rows: mbridge leaves it out
+    return weights
 
 
+@upstream.applies(MAPPING_ROW)
 def _map_weights_by_instance() -> None:
+    upstream.put(init_bridge)
+
+
+@upstream.replaces(MAPPING_ROW, "mbridge.core.bridge:Bridge.__init__")
+def init_bridge(own: Callable[..., None], bridge: Any, *arguments: Any, **named: Any) -> None:
     """Give every bridge its own mapping: a tied model changes the class's, for all models after it."""
-    from mbridge.core.bridge import Bridge
-
-    own = upstream.original(MAPPING_ROW, Bridge, "__init__")
-
-    def init(self: Any, *arguments: Any, **named: Any) -> None:
-        self._DIRECT_MAPPING = dict(type(self)._DIRECT_MAPPING)
-        own(self, *arguments, **named)
-
-    upstream.replace(MAPPING_ROW, Bridge, "__init__", init)
+    bridge._DIRECT_MAPPING = dict(type(bridge)._DIRECT_MAPPING)
+    own(bridge, *arguments, **named)
 
 
+@upstream.applies(SETTINGS_ROW)
 def _drop_unknown_settings() -> None:
+    upstream.put(set_extra_args)
+
+
+@upstream.replaces(SETTINGS_ROW, "mbridge.core.bridge:Bridge.set_extra_args")
+def set_extra_args(own: Callable[..., None], bridge: Any, **settings: Any) -> None:
     """Leave out settings that the installed megatron-core does not have, and say which."""
-    from mbridge.core.bridge import Bridge
-
-    own = upstream.original(SETTINGS_ROW, Bridge, "set_extra_args")
-
-    def set_extra_args(self: Any, **settings: Any) -> None:
-        own(self, **known_settings(settings, self.TransformerConfigClass, "override_transformer_config"))
-
-    upstream.replace(SETTINGS_ROW, Bridge, "set_extra_args", set_extra_args)
+    own(bridge, **known_settings(settings, bridge.TransformerConfigClass, "override_transformer_config"))
 
 
 def known_settings(settings: dict[str, Any], config_class: Any, where: str) -> dict[str, Any]:
@@ -167,8 +171,13 @@ def freeze_router(model: Any, **_: Any) -> None:
                     parameter.requires_grad_(False)
 
 
+@upstream.applies(ROUTER_ROW)
 def _freeze_routers() -> None:
     """verl's ``freeze_moe_router`` where routers have no bias, which is the usual case."""
-    from mbridge.utils import post_creation_callbacks
+    upstream.put(freeze_moe_router)
 
-    upstream.replace(ROUTER_ROW, post_creation_callbacks, "freeze_moe_router", freeze_router)
+
+@upstream.replaces(ROUTER_ROW, "mbridge.utils.post_creation_callbacks:freeze_moe_router")
+def freeze_moe_router(_own: Any, model: Any, *_: Any, **__: Any) -> None:
+    """As :func:`freeze_router`."""
+    freeze_router(model)

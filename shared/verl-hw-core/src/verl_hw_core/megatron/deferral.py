@@ -14,12 +14,14 @@ from types import ModuleType
 from typing import Any
 
 from verl_hw_core.errors import MegatronError
+from verl_hw_core.upstream import patches
+
+ROW = "megatron-import"
+"""Ledger row of the placeholders."""
 
 PACKAGE = "verl.workers.engine.megatron"
-_NAMES = ("MegatronEngine", "MegatronEngineWithLMHead", "MegatronEngineWithValueHead")
 # Ascend's engines, which import megatron as well (verl 0.9.0); no device of ours uses them.
 _ASCEND_PACKAGE = "verl.workers.engine.mindspeed"
-_ASCEND_NAMES = ("MindspeedEngineWithLMHead", "MindspeedEngineWithValueHead", "MindSpeedMegatronEngineWithLMHead")
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
 
@@ -33,20 +35,27 @@ class DeferredEngine:
         )
 
 
+@patches.applies(ROW)
 def defer() -> None:
     """Keep ``verl.workers.engine`` from importing megatron; what is imported already stays."""
-    for package, names in ((PACKAGE, _NAMES), (_ASCEND_PACKAGE, _ASCEND_NAMES)):
+    for package in (PACKAGE, _ASCEND_PACKAGE):
         if package not in sys.modules:
-            sys.modules[package] = _placeholder(package, names)
+            patches.replace_module(ROW, package, _placeholder(package))
 
 
-def _placeholder(package: str, names: tuple[str, ...]) -> ModuleType:
+def _placeholder(package: str) -> ModuleType:
     from verl.workers.engine.base import BaseEngine
 
     module = ModuleType(package, "Placeholder of verl-hw; see verl_hw_core.megatron.deferral.")
-    for name in names:
+
+    def engine(name: str) -> Any:
+        """Whatever verl imports from the package."""
+        if name.startswith("__"):
+            raise AttributeError(name)
         # An engine, since verl derives engines for other devices from it and registers them.
-        vars(module)[name] = type(name, (DeferredEngine, BaseEngine), {"__module__": package})
+        return vars(module).setdefault(name, type(name, (DeferredEngine, BaseEngine), {"__module__": package}))
+
+    vars(module)["__getattr__"] = engine
     return module
 
 
@@ -57,9 +66,8 @@ def is_deferred() -> bool:
 
 
 def restore() -> None:
-    """Take the placeholder away, so that the next import finds verl's package."""
-    if is_deferred():
-        del sys.modules[PACKAGE]
+    """Take the placeholders away, so that the next import finds verl's packages."""
+    patches.restore(ROW)
 
 
 def import_package() -> ModuleType:
@@ -81,6 +89,7 @@ def import_package() -> ModuleType:
         if before is not None:
             os.environ[_ARCH_LIST] = before
     engines = sys.modules["verl.workers.engine"]
-    for name in _NAMES:
-        setattr(engines, name, getattr(module, name))
+    for name, value in list(vars(engines).items()):
+        if isinstance(value, type) and issubclass(value, DeferredEngine) and value.__module__ == PACKAGE:
+            setattr(engines, name, getattr(module, name))
     return module

@@ -6,7 +6,6 @@ The bridges ask for them unconditionally. Where a TransformerEngine imports (a v
 it) nothing is changed.
 """
 
-from types import ModuleType
 from typing import Any
 
 from megatron.core.models.backends import BackendSpecProvider
@@ -86,14 +85,23 @@ class LocalSpecProvider(BackendSpecProvider):
 
 def use_local_layers() -> None:
     """Make Megatron-core's specs of TransformerEngine layers hold ours; a second call changes nothing."""
-    _provide(ROW, gpt_layer_specs, "TESpecProvider", LocalSpecProvider)
-    _provide(ROW, gpt_layer_specs, "TENorm", Norm)
-    _provide(ROW, moe_module_specs, "TESpecProvider", LocalSpecProvider)
-    _provide(ROUTER_ROW, moe_utils, "te_general_gemm", None)
-    _provide(LATENT_ROW, multi_latent_attention, "TELinear", ReplicatedLinear)
+    _provide_layers()
+    _let_routers_compute()
+    _let_latent_attention_be_built()
 
 
-def _provide(row: str, module: ModuleType, name: str, value: Any) -> None:
-    """Replace a name that may not exist: Megatron-core imports some of them from TransformerEngine."""
-    vars(module).setdefault(name, None)
-    upstream.replace(row, module, name, value)
+@upstream.applies(ROW)
+def _provide_layers() -> None:
+    upstream.replace(ROW, gpt_layer_specs, "TESpecProvider", LocalSpecProvider)
+    upstream.replace(ROW, gpt_layer_specs, "TENorm", Norm)
+    upstream.replace(ROW, moe_module_specs, "TESpecProvider", LocalSpecProvider)
+
+
+@upstream.applies(ROUTER_ROW)
+def _let_routers_compute() -> None:
+    upstream.replace(ROUTER_ROW, moe_utils, "te_general_gemm", None)
+
+
+@upstream.applies(LATENT_ROW)
+def _let_latent_attention_be_built() -> None:
+    upstream.replace(LATENT_ROW, multi_latent_attention, "TELinear", ReplicatedLinear)

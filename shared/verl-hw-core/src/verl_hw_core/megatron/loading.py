@@ -7,6 +7,7 @@ import importlib.util
 from types import ModuleType
 from typing import Any
 
+from verl_hw_core import upstream
 from verl_hw_core.errors import MegatronImportError, MegatronMissingError
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.load_report import describe
@@ -28,6 +29,7 @@ def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
         MegatronImportError: Part of it, or of the vendor's stack, is installed and does not import.
         LoadOrderError: Megatron was imported before the vendor's CUDA migration.
         MegatronError: The vendor has no CUDA migration.
+        UpstreamPatchError: verl or megatron-core lacks a name without which numbers would be wrong.
     """
     if not _is_installed("megatron.core"):
         raise MegatronMissingError(
@@ -39,8 +41,12 @@ def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
     # Before verl binds names of the modules that are mended.
     from verl_hw_core.megatron import mends
 
+    upstream.check("megatron-local-layers", "megatron-adam-step")
+    upstream.require_applied()
     mends.apply()
     package = _import(deferral.PACKAGE, "verl's Megatron engine")
+    upstream.check("megatron-engine")
+    upstream.require_applied()
     engine: type[Any] = getattr(package, name)
     return engine
 

@@ -7,10 +7,10 @@ over the loaded one: training goes on with a wrong bias correction, and nothing 
 no state at all, on which both saving and loading fail, so that no new process could resume.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from megatron.core.optimizer import distrib_optimizer
 
 from verl_hw_core import upstream
 
@@ -27,38 +27,38 @@ def mend_checkpoints() -> None:
     _restore_step_on_load()
 
 
+@upstream.applies(STATE_ROW)
 def _have_state_before_the_first_step() -> None:
-    owner = distrib_optimizer.DistributedOptimizer
-    own = upstream.original(STATE_ROW, owner, "state_dict")
-
-    def state_dict(self: Any) -> Any:
-        """Megatron's own, after Adam's state was given the values with which Adam itself would start."""
-        if isinstance(self.optimizer, torch.optim.Adam):  # AdamW is one
-            for group in self.optimizer.param_groups:
-                for parameter in group["params"]:
-                    state = self.optimizer.state[parameter]
-                    if not state:
-                        state["step"] = torch.tensor(0.0, dtype=torch.float32)
-                        state["exp_avg"] = torch.zeros_like(parameter)
-                        state["exp_avg_sq"] = torch.zeros_like(parameter)
-        return own(self)
-
-    upstream.replace(STATE_ROW, owner, "state_dict", state_dict)
+    upstream.put(state_dict)
 
 
+@upstream.applies(ROW)
 def _restore_step_on_load() -> None:
-    owner = distrib_optimizer.DistributedOptimizer
-    own = upstream.original(ROW, owner, "load_state_dict")
+    upstream.put(load_state_dict)
 
-    def load_state_dict(self: Any, state_dict: dict[str, Any]) -> None:
-        """Megatron's own, then each parameter's step as the checkpoint has it."""
-        own(self, state_dict)
-        steps = {group["step"] for group in state_dict.get("optimizer", {}).get("param_groups", ()) if "step" in group}
-        if len(steps) != 1:
-            return
-        (step,) = steps
-        for state in self.optimizer.state.values():
-            if "step" in state:
-                state["step"] = torch.tensor(float(step), dtype=torch.float32)
 
-    upstream.replace(ROW, owner, "load_state_dict", load_state_dict)
+@upstream.replaces(STATE_ROW, "megatron.core.optimizer.distrib_optimizer:DistributedOptimizer.state_dict")
+def state_dict(own: Callable[[Any], Any], optimizer: Any) -> Any:
+    """Megatron's own, after Adam's state was given the values with which Adam itself would start."""
+    if isinstance(optimizer.optimizer, torch.optim.Adam):  # AdamW is one
+        for group in optimizer.optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.optimizer.state[parameter]
+                if not state:
+                    state["step"] = torch.tensor(0.0, dtype=torch.float32)
+                    state["exp_avg"] = torch.zeros_like(parameter)
+                    state["exp_avg_sq"] = torch.zeros_like(parameter)
+    return own(optimizer)
+
+
+@upstream.replaces(ROW, "megatron.core.optimizer.distrib_optimizer:DistributedOptimizer.load_state_dict")
+def load_state_dict(own: Callable[..., None], optimizer: Any, state_dict: dict[str, Any]) -> None:
+    """Megatron's own, then each parameter's step as the checkpoint has it."""
+    own(optimizer, state_dict)
+    steps = {group["step"] for group in state_dict.get("optimizer", {}).get("param_groups", ()) if "step" in group}
+    if len(steps) != 1:
+        return
+    (step,) = steps
+    for state in optimizer.optimizer.state.values():
+        if "step" in state:
+            state["step"] = torch.tensor(float(step), dtype=torch.float32)

@@ -5,11 +5,10 @@
 Imports megatron.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from verl.model_merger.megatron_model_merger import MegatronModelMerger
 from verl.models.mcore import registry
 from verl.models.mcore.mbridge import make_value_model
 from verl.models.mcore.model_forward import model_forward_gen
@@ -31,12 +30,16 @@ _LAYERS = "decoder.layers."
 
 def install() -> None:
     """Put all registered models into verl's registries and its merger of checkpoints; a second call adds new ones."""
-    models = registered()
-    for architecture in models.values():
+    _add_models()
+    _merge_by_registration()
+
+
+@upstream.applies(ROW)
+def _add_models() -> None:
+    for architecture in registered().values():
         for name in architecture.hf_classes:
             _add(name, architecture)
-    _let_names_be_looked_up()
-    _merge_by_registration()
+    upstream.put(get_supported_model)
 
 
 def _add(name: str, architecture: MegatronArchitecture) -> None:
@@ -88,41 +91,39 @@ def _weight_converter(architecture: MegatronArchitecture) -> type:
     return Converter
 
 
-def _let_names_be_looked_up() -> None:
+@upstream.replaces(ROW, "verl.models.mcore.registry:get_supported_model")
+def get_supported_model(own: Callable[[str], Any], model_type: str) -> Any:
     """verl looks a name up in an Enum, which takes no members from outside."""
-    own = upstream.original(ROW, registry, "get_supported_model")
-
-    def get_supported_model(model_type: str) -> Any:
-        ours = {name for architecture in registered().values() for name in architecture.hf_classes}
-        return model_type if model_type in ours else own(model_type)
-
-    upstream.replace(ROW, registry, "get_supported_model", get_supported_model)
+    ours = {name for architecture in registered().values() for name in architecture.hf_classes}
+    return model_type if model_type in ours else own(model_type)
 
 
+@upstream.applies(MERGER_ROW)
 def _merge_by_registration() -> None:
+    upstream.put(merge_state_dicts)
+
+
+@upstream.replaces(MERGER_ROW, "verl.model_merger.megatron_model_merger:MegatronModelMerger._merge_state_dicts")
+def merge_state_dicts(
+    own: Callable[..., dict[str, Any]], merger: Any, model_state_dict_list: Sequence[dict[str, torch.Tensor]]
+) -> dict[str, Any]:
     """The merger has one table of names for all models, and knows how to take apart what these have."""
-    own = upstream.original(MERGER_ROW, MegatronModelMerger, "_merge_state_dicts")
-
-    def _merge_state_dicts(self: Any, model_state_dict_list: Sequence[dict[str, torch.Tensor]]) -> dict[str, Any]:
-        architecture = registered().get(self.hf_config.model_type)
-        if architecture is None:
-            merged: dict[str, Any] = own(self, model_state_dict_list)
-            return merged
-        names = WeightNames(architecture.weights, self.hf_config.num_hidden_layers)
-        config = registry.hf_to_mcore_config(self.hf_config, torch.bfloat16)
-        first = sum(self.pipeline_shards[: self.rank])
-        tied = self.config.tie_word_embedding or getattr(self.hf_config, "tie_word_embeddings", False)
-        found: dict[str, Any] = {}
-        for state in model_state_dict_list:
-            for name, tensor in state.items():
-                if "extra_state" in name or (tied and name == HEAD):
-                    continue
-                own_name = _of_whole_model(name, first)
-                parts = names.to_hugging_face(own_name, tensor, config)
-                found.update(zip(names.hugging_face(own_name), parts, strict=True))
-        return found
-
-    upstream.replace(MERGER_ROW, MegatronModelMerger, "_merge_state_dicts", _merge_state_dicts)
+    architecture = registered().get(merger.hf_config.model_type)
+    if architecture is None:
+        return own(merger, model_state_dict_list)
+    names = WeightNames(architecture.weights, merger.hf_config.num_hidden_layers)
+    config = registry.hf_to_mcore_config(merger.hf_config, torch.bfloat16)
+    first = sum(merger.pipeline_shards[: merger.rank])
+    tied = merger.config.tie_word_embedding or getattr(merger.hf_config, "tie_word_embeddings", False)
+    found: dict[str, Any] = {}
+    for state in model_state_dict_list:
+        for name, tensor in state.items():
+            if "extra_state" in name or (tied and name == HEAD):
+                continue
+            own_name = _of_whole_model(name, first)
+            parts = names.to_hugging_face(own_name, tensor, config)
+            found.update(zip(names.hugging_face(own_name), parts, strict=True))
+    return found
 
 
 def _of_whole_model(name: str, first: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from verl_hw_core.errors import ModelPatchError
 from verl_hw_core.facts.declared import call_entry_points
-from verl_hw_core.model_patches.targets import Operation
+from verl_hw_core.model_patches.targets import SITES, Operation
 
 ANY_VENDOR = "any"
 
@@ -101,6 +101,11 @@ def patches(vendor: str, model_type: str) -> tuple[ModelPatch, ...]:
         patch for patch in _patches.values() if patch.vendor in (vendor, ANY_VENDOR) and patch.model_type == model_type
     ]
     return tuple(sorted(found, key=lambda patch: patch.vendor == ANY_VENDOR))
+
+
+def targets() -> tuple[str, ...]:
+    """Return every name that may be replaced: where the operations sit, and what patches were declared for."""
+    return (*(site.target for site in SITES), *dict.fromkeys(patch.target for patch in _patches.values()))
 
 
 def patched_model_types(vendor: str) -> frozenset[str]:

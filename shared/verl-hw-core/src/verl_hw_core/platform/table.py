@@ -14,10 +14,13 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
-from verl_hw_core import load_report
+from verl_hw_core import load_report, upstream
 from verl_hw_core.errors import UnknownPlatformError
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.facts.installed import known_wheels
+
+ROW = "platform-table"
+"""Ledger row of the replacement."""
 
 PLATFORM_ENVVAR = "VERL_PLATFORM"
 _PLUGIN_GROUP = "verl.plugins"
@@ -85,17 +88,21 @@ def _remade(classes: dict[str, type[Any]], owners: dict[str, HardwareSpec]) -> P
 
 def claim(spec: HardwareSpec, platform_cls: type[Any]) -> None:
     """Register ``platform_cls`` with verl under the vendor's key and aliases, which others cannot take."""
-    table().claim(spec, platform_cls)
-
-
-def table() -> PlatformTable:
-    """Return verl's platform table, replacing verl's plain one on the first call."""
     from verl.plugin.platform.platform_manager import PlatformRegistry
 
-    if not isinstance(PlatformRegistry._platforms, PlatformTable):
-        PlatformRegistry._platforms = PlatformTable(PlatformRegistry._platforms)
-    found: PlatformTable = PlatformRegistry._platforms
-    return found
+    if _replace():
+        PlatformRegistry._platforms.claim(spec, platform_cls)
+    else:
+        for name in spec.names:
+            PlatformRegistry.register(platform=name)(platform_cls)
+
+
+@upstream.applies(ROW)
+def _replace() -> None:
+    """Put our table in the place of verl's plain one; a second call changes nothing."""
+    from verl.plugin.platform.platform_manager import PlatformRegistry
+
+    upstream.replace(ROW, PlatformRegistry, "_platforms", PlatformTable(PlatformRegistry._platforms))
 
 
 def same_class(first: type[Any], second: type[Any]) -> bool:
@@ -145,8 +152,11 @@ def check_platform_variable(package: str) -> None:
         UnknownPlatformError: Nothing provides the name; the text holds the nearest one.
     """
     wanted = requested_platform()
-    if wanted and wanted not in table() and not _plugins_still_to_load(package):
-        raise UnknownPlatformError(_unknown_message(wanted, table()))
+    from verl.plugin.platform.platform_manager import PlatformRegistry
+
+    known = PlatformRegistry.registered_names()
+    if wanted and wanted not in known and not _plugins_still_to_load(package):
+        raise UnknownPlatformError(_unknown_message(wanted, known))
 
 
 def _plugins_still_to_load(package: str) -> bool:
@@ -168,7 +178,7 @@ def _is_imported(module: str) -> bool:
     return found is not None and not getattr(found.__spec__, "_initializing", False)
 
 
-def _unknown_message(wanted: str, known: dict[str, type[Any]]) -> str:
+def _unknown_message(wanted: str, known: Iterable[str]) -> str:
     value = f"{PLATFORM_ENVVAR}={os.environ.get(PLATFORM_ENVVAR)!r} (environment)"
     wheels = known_wheels()
     if wanted in wheels:

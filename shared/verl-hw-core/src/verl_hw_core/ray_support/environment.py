@@ -6,13 +6,13 @@ A shell export reaches only a Ray that the same shell starts. Ledger rows ``ppo-
 verl's PPO trainers) and ``worker-environment`` (workers, whoever called ``ray.init``).
 """
 
-import functools
 import json
 import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from verl_hw_core import upstream
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform import AcceleratorPlatform
@@ -44,37 +44,41 @@ def variables(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> di
     return found
 
 
-def for_jobs(own: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Return what takes the place of verl's ``get_ppo_ray_runtime_env``."""
-
-    @functools.wraps(own)
-    def get_ppo_ray_runtime_env(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        runtime_env = own(*args, **kwargs)
-        spec = _our_spec()
-        if spec is None:
-            _say_how_to_choose()
-            return runtime_env
-        # Ray refuses a variable that `ray job submit --runtime-env` has set for the whole job already.
-        given = _job_variables()
-        ours = {name: value for name, value in variables(spec).items() if name not in given}
-        return {**runtime_env, "env_vars": {**runtime_env.get("env_vars", {}), **ours}}
-
-    return get_ppo_ray_runtime_env
+@upstream.applies(JOB_ROW)
+def install_for_jobs() -> None:
+    """Have the variables set for whole jobs; a second call changes nothing."""
+    upstream.put(get_ppo_ray_runtime_env)
 
 
-def for_workers(own: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what takes the place of verl's ``RayClassWithInitArgs.__call__``."""
+@upstream.applies(WORKER_ROW)
+def install_for_workers() -> None:
+    """Have the variables set for workers; a second call changes nothing."""
+    upstream.put(create_worker)
 
-    @functools.wraps(own)
-    def create(factory: Any, *args: Any, **kwargs: Any) -> Any:
-        spec = _our_spec()
-        if spec is not None:
-            runtime_env = dict(factory._options.get("runtime_env") or {})
-            runtime_env["env_vars"] = {**variables(spec), **runtime_env.get("env_vars", {})}
-            factory.update_options({"runtime_env": runtime_env})
-        return own(factory, *args, **kwargs)
 
-    return create
+@upstream.replaces(JOB_ROW, "verl.trainer.constants_ppo:get_ppo_ray_runtime_env")
+def get_ppo_ray_runtime_env(own: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """verl's function of this name, with our variables."""
+    runtime_env = own(*args, **kwargs)
+    spec = _our_spec()
+    if spec is None:
+        _say_how_to_choose()
+        return runtime_env
+    # Ray refuses a variable that `ray job submit --runtime-env` has set for the whole job already.
+    given = _job_variables()
+    ours = {name: value for name, value in variables(spec).items() if name not in given}
+    return {**runtime_env, "env_vars": {**runtime_env.get("env_vars", {}), **ours}}
+
+
+@upstream.replaces(WORKER_ROW, "verl.single_controller.ray.base:RayClassWithInitArgs.__call__")
+def create_worker(own: Callable[..., Any], factory: Any, *args: Any, **kwargs: Any) -> Any:
+    """verl's ``RayClassWithInitArgs.__call__``, with our variables."""
+    spec = _our_spec()
+    if spec is not None:
+        runtime_env = dict(factory._options.get("runtime_env") or {})
+        runtime_env["env_vars"] = {**variables(spec), **runtime_env.get("env_vars", {})}
+        factory.update_options({"runtime_env": runtime_env})
+    return own(factory, *args, **kwargs)
 
 
 def _our_spec() -> HardwareSpec | None:

@@ -8,8 +8,6 @@ At that moment the platform may still be open, so the replacements ask for it wh
 import sys
 from types import ModuleType
 
-import wrapt
-
 from verl_hw_core import upstream
 
 _MANAGER = "verl.plugin.platform.platform_manager"
@@ -25,35 +23,29 @@ def install() -> None:
     ):
         if name not in _installed:
             _installed.add(name)
-            wrapt.register_post_import_hook(hook, name)
+            upstream.when_imported(name, hook)
 
 
-def _change_worker(module: ModuleType) -> None:
-    from verl_hw_core.ray_support import worker_device as device
+def _change_worker(_module: ModuleType) -> None:
+    from verl_hw_core.ray_support import worker_device
 
-    name = "_setup_env_cuda_visible_devices"
-    own = upstream.original(device.WORKER_ROW, module.Worker, name)
-    upstream.replace(device.WORKER_ROW, module.Worker, name, device.replacement(own))
+    worker_device.install()
 
 
-def _change_worker_groups(module: ModuleType) -> None:
+def _change_worker_groups(_module: ModuleType) -> None:
     if _is_anothers_run():
         return
     from verl_hw_core.ray_support import environment, placement
 
-    for row, owner, name, replacement in (
-        (placement.POOLS_ROW, module.RayResourcePool, "get_placement_groups", placement.placing),
-        (placement.CHECK_ROW, module.ResourcePoolManager, "_check_resource_available", placement.checking),
-        (environment.WORKER_ROW, module.RayClassWithInitArgs, "__call__", environment.for_workers),
-    ):
-        upstream.replace(row, owner, name, replacement(upstream.original(row, owner, name)))
+    placement.install_placing()
+    placement.install_checking()
+    environment.install_for_workers()
 
 
-def _change_trainers(module: ModuleType) -> None:
+def _change_trainers(_module: ModuleType) -> None:
     from verl_hw_core.ray_support import environment
 
-    own = upstream.original(environment.JOB_ROW, module, "get_ppo_ray_runtime_env")
-    upstream.replace(environment.JOB_ROW, module, "get_ppo_ray_runtime_env", environment.for_jobs(own))
+    environment.install_for_jobs()
 
 
 def _is_anothers_run() -> bool:

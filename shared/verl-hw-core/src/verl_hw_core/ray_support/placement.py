@@ -5,11 +5,11 @@
 Ray keeps a placement group that fits nowhere pending, without a word. verl's own check counts GPU and NPU alone.
 """
 
-import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from verl_hw_core import upstream
 from verl_hw_core.errors import RayResourcesError
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform import AcceleratorPlatform
@@ -17,41 +17,48 @@ from verl_hw_core.platform.ray_resources import start_options
 
 POOLS_ROW = "resource-pools"
 CHECK_ROW = "resource-check"
+FREE_ROW = "ray-free-resources"
 GRACE_SECONDS = 5.0
 """For nodes that are about to join, and for what an earlier pool gives back."""
 
 Resources = Mapping[str, float]
 
 
-def placing(own: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what takes the place of verl's ``RayResourcePool.get_placement_groups``."""
-
-    @functools.wraps(own)
-    def get_placement_groups(pool: Any, strategy: str = "STRICT_PACK", *args: Any, **kwargs: Any) -> Any:
-        platform = _our_platform()
-        if platform is not None and pool.pgs is None and pool.use_gpu:
-            bundle = {"CPU": float(pool.max_colocate_count), platform.ray_resource_name(): 1.0}
-            if pool.accelerator_type is not None:
-                bundle[pool.accelerator_type] = 1e-4
-            require(platform.spec, bundle, pool.store, packed=strategy == "STRICT_PACK")
-        return own(pool, strategy, *args, **kwargs)
-
-    return get_placement_groups
+@upstream.applies(POOLS_ROW, FREE_ROW)
+def install_placing() -> None:
+    """Have pools looked at before they are placed; a second call changes nothing."""
+    upstream.put(get_placement_groups)
 
 
-def checking(own: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return what takes the place of verl's ``ResourcePoolManager._check_resource_available``."""
+@upstream.applies(CHECK_ROW, FREE_ROW)
+def install_checking() -> None:
+    """Have the platform's resource counted; a second call changes nothing."""
+    upstream.put(check_resource_available)
 
-    @functools.wraps(own)
-    def check_resource_available(manager: Any) -> None:
-        platform = _our_platform()
-        if platform is None:
-            own(manager)
-            return
-        groups = [count for counts in manager.resource_pool_spec.values() for count in counts]
-        require(platform.spec, {platform.ray_resource_name(): 1.0}, groups, packed=False)
 
-    return check_resource_available
+@upstream.replaces(POOLS_ROW, "verl.single_controller.ray.base:RayResourcePool.get_placement_groups")
+def get_placement_groups(
+    own: Callable[..., Any], pool: Any, strategy: str = "STRICT_PACK", *args: Any, **kwargs: Any
+) -> Any:
+    """verl's method of this name, for a pool that the cluster can place."""
+    platform = _our_platform()
+    if platform is not None and pool.pgs is None and pool.use_gpu:
+        bundle = {"CPU": float(pool.max_colocate_count), platform.ray_resource_name(): 1.0}
+        if pool.accelerator_type is not None:
+            bundle[pool.accelerator_type] = 1e-4
+        require(platform.spec, bundle, pool.store, packed=strategy == "STRICT_PACK")
+    return own(pool, strategy, *args, **kwargs)
+
+
+@upstream.replaces(CHECK_ROW, "verl.single_controller.ray.base:ResourcePoolManager._check_resource_available")
+def check_resource_available(own: Callable[[Any], None], manager: Any) -> None:
+    """Count the platform's resource, on a platform of ours."""
+    platform = _our_platform()
+    if platform is None:
+        own(manager)
+        return
+    groups = [count for counts in manager.resource_pool_spec.values() for count in counts]
+    require(platform.spec, {platform.ray_resource_name(): 1.0}, groups, packed=False)
 
 
 def require(spec: HardwareSpec, bundle: Resources, groups: Sequence[int], *, packed: bool) -> None:

@@ -5,7 +5,6 @@
 No visibility variable is written: the worker keeps the mask that it was started with and selects by ordinal.
 """
 
-import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,30 +38,32 @@ class WorkerDevices:
     cards: tuple[str, ...]
 
 
-def replacement(own: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return what takes the place of verl's ``Worker._setup_env_cuda_visible_devices``."""
+@upstream.applies(WORKER_ROW, "ray-worker", "ray-accelerator-manager", IDS_ROW)
+def install() -> None:
+    """Have verl's workers select their devices; a second call changes nothing."""
+    upstream.put(set_up)
 
-    @functools.wraps(own)
-    def set_up(worker: Any) -> None:
-        import ray
-        from verl.plugin.platform import get_platform
 
-        platform = get_platform()
-        if not ray.is_initialized():
-            own(worker)
-            return
-        if not isinstance(platform, AcceleratorPlatform):
-            _say_if_a_device_is_held(platform.vendor_name)
-            own(worker)
-            return
-        devices = find(platform)
-        if devices is None:
-            return
-        os.environ["LOCAL_RANK"] = str(devices.ordinals[0])  # as verl's own function; verl reads it right after
-        platform.set_device(devices.ordinals[0])
-        answer_for_this_worker(devices)
+@upstream.replaces(WORKER_ROW, "verl.single_controller.base.worker:Worker._setup_env_cuda_visible_devices")
+def set_up(own: Callable[[Any], None], worker: Any) -> None:
+    """Select the device that Ray gave to this worker, on a platform of ours."""
+    import ray
+    from verl.plugin.platform import get_platform
 
-    return set_up
+    platform = get_platform()
+    if not ray.is_initialized():
+        own(worker)
+        return
+    if not isinstance(platform, AcceleratorPlatform):
+        _say_if_a_device_is_held(platform.vendor_name)
+        own(worker)
+        return
+    devices = find(platform)
+    if devices is None:
+        return
+    os.environ["LOCAL_RANK"] = str(devices.ordinals[0])  # as verl's own function; verl reads it right after
+    platform.set_device(devices.ordinals[0])
+    answer_for_this_worker(devices)
 
 
 def find(platform: AcceleratorPlatform) -> WorkerDevices | None:
@@ -95,15 +96,17 @@ def answer_for_this_worker(devices: WorkerDevices) -> None:
     verl hands them to the rollout server, which writes them to the visibility variable: so they must be the node's
     cards, whatever Ray counts. Ray has no such entry at all for a custom resource.
     """
-    from ray.runtime_context import RuntimeContext
+    _answers.setdefault(devices.resource, devices.cards)
+    upstream.put(get_accelerator_ids)
 
-    own = upstream.original(IDS_ROW, RuntimeContext, "get_accelerator_ids")
 
-    @functools.wraps(own)
-    def get_accelerator_ids(context: Any) -> dict[str, list[str]]:
-        return {**own(context), devices.resource: list(devices.cards)}
+_answers: dict[str, tuple[str, ...]] = {}
 
-    upstream.replace(IDS_ROW, RuntimeContext, "get_accelerator_ids", get_accelerator_ids)
+
+@upstream.replaces(IDS_ROW, "ray.runtime_context:RuntimeContext.get_accelerator_ids")
+def get_accelerator_ids(own: Callable[[Any], dict[str, list[str]]], context: Any) -> dict[str, list[str]]:
+    """Ray's method of this name, with the cards of this worker."""
+    return {**own(context), **{resource: list(cards) for resource, cards in _answers.items()}}
 
 
 def _say_if_a_device_is_held(chosen: str) -> None:

@@ -15,26 +15,20 @@ from typing import Any
 from verl_hw_core import upstream
 from verl_hw_core.errors import ReductionError
 from verl_hw_core.reduction.decision import decide, is_known_to_need_sum
-from verl_hw_core.reduction.originals import NAMES, ROW, original
+from verl_hw_core.reduction.originals import ROW, places
 
 _devices: set[str] = set()
 
 
+@upstream.applies(ROW)
 def install(device_type: str | None = None) -> None:
     """Replace torch.distributed's reductions for a device; a second call changes nothing.
 
     Args:
         device_type: torch device type whose tensors are concerned, None for that of verl's platform.
     """
-    import torch.distributed as dist
-    from torch.distributed import distributed_c10d
-
     _devices.add(device_type or _device_of_platform())
-    for name in NAMES:
-        if hasattr(dist, name):
-            averaging = _averaging(name, original(name))
-            for owner in (dist, distributed_c10d):
-                upstream.replace(ROW, owner, name, averaging)
+    upstream.put(all_reduce, reduce, reduce_scatter, reduce_scatter_tensor, reduce_scatter_single)
 
 
 def _device_of_platform() -> str:
@@ -121,30 +115,53 @@ def _holds_result(name: str, given: dict[str, Any]) -> bool:
     return bool(given["dst"] == dist.get_rank())
 
 
-def _averaging(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the replacement of ``own``, whose first parameter is the tensor that holds the result."""
-    signature = inspect.signature(own)
-    result_name = next(iter(signature.parameters))
+def _average(own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Do what torch's ``own`` does, whose first parameter is the tensor that holds the result."""
+    import torch.distributed as dist
 
-    @functools.wraps(own)
-    def reduction(*args: Any, **kwargs: Any) -> Any:
-        import torch.distributed as dist
-
-        given = signature.bind(*args, **kwargs).arguments
-        result, group = given[result_name], given.get("group")
-        if given.get("op") != dist.ReduceOp.AVG or not _needs_sum(result, group):
-            return own(*args, **kwargs)
-        _refuse_integers(name, result)
-        work = own(**{**given, "op": dist.ReduceOp.SUM})
-        if not _holds_result(name, given):
-            return work
-        ranks = dist.get_world_size(group)
-        if given.get("async_op"):
-            return DividingWork(work, result, ranks)
-        _divide(result, ranks)
+    signature = _signature(own)
+    given = signature.bind(*args, **kwargs).arguments
+    result, group = given[next(iter(signature.parameters))], given.get("group")
+    if given.get("op") != dist.ReduceOp.AVG or not _needs_sum(result, group):
+        return own(*args, **kwargs)
+    _refuse_integers(own.__name__, result)
+    work = own(**{**given, "op": dist.ReduceOp.SUM})
+    if not _holds_result(own.__name__, given):
         return work
+    ranks = dist.get_world_size(group)
+    if given.get("async_op"):
+        return DividingWork(work, result, ranks)
+    _divide(result, ranks)
+    return work
 
-    return reduction
+
+_signature = functools.cache(inspect.signature)
+
+
+@upstream.replaces(ROW, *places("all_reduce"))
+def all_reduce(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """torch's, as the others below."""
+    return _average(own, args, kwargs)
+
+
+@upstream.replaces(ROW, *places("reduce"))
+def reduce(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: D103
+    return _average(own, args, kwargs)
+
+
+@upstream.replaces(ROW, *places("reduce_scatter"))
+def reduce_scatter(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: D103
+    return _average(own, args, kwargs)
+
+
+@upstream.replaces(ROW, *places("reduce_scatter_tensor"))
+def reduce_scatter_tensor(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: D103
+    return _average(own, args, kwargs)
+
+
+@upstream.replaces(ROW, *places("reduce_scatter_single"))
+def reduce_scatter_single(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: D103
+    return _average(own, args, kwargs)
 
 
 def _needs_sum(result: Any, group: Any) -> bool:

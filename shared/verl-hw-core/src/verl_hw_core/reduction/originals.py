@@ -10,8 +10,10 @@ from verl_hw_core import upstream
 ROW = "reduce-avg"
 """Ledger row of the replacement."""
 
-NAMES = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single")
-"""Functions of torch.distributed that take a ReduceOp; the last one exists from torch 2.13."""
+
+def places(name: str) -> tuple[str, str]:
+    """Return the two names under which torch has a function."""
+    return f"torch.distributed:{name}", f"torch.distributed.distributed_c10d:{name}"
 
 
 def original(name: str) -> Callable[..., Any]:

@@ -5,8 +5,6 @@
 from types import ModuleType
 from typing import Any
 
-import wrapt
-
 from verl_hw_core import upstream
 from verl_hw_core.rollout import NAME
 
@@ -27,9 +25,10 @@ def register_when_imported() -> None:
         ("verl.workers.rollout.replica", _add_replica),
     ):
         _hooked.append(module)
-        wrapt.register_post_import_hook(hook, module)
+        upstream.when_imported(module, hook)
 
 
+@upstream.applies(ROW)
 def _add_adapter(base: ModuleType) -> None:
     upstream.replace(ROW, base, "_ROLLOUT_REGISTRY", {**base._ROLLOUT_REGISTRY, (NAME, MODE): _ADAPTER})
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM as rollout on a chip whose vLLM cannot sleep: refused with the option to set, before an engine starts."""
 
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 from verl.plugin.platform import get_platform
@@ -14,19 +14,17 @@ ROW = "vllm-sleep"
 """Ledger row of the replacement."""
 
 
-def install(module: ModuleType) -> None:
-    """Have verl's rollout configuration checked when it is made; a second call changes nothing.
+@upstream.applies(ROW)
+def install() -> None:
+    """Have verl's rollout configuration checked when it is made; a second call changes nothing."""
+    upstream.put(check)
 
-    Args:
-        module: ``verl.workers.config.rollout``, imported.
-    """
-    owner = module.RolloutConfig
 
-    def check(config: Any) -> None:
-        upstream.original(ROW, owner, "__post_init__")(config)
-        refuse_sleep(config)
-
-    upstream.replace(ROW, owner, "__post_init__", check)
+@upstream.replaces(ROW, "verl.workers.config.rollout:RolloutConfig.__post_init__")
+def check(own: Callable[[Any], None], config: Any) -> None:
+    """verl's own checks, then ours."""
+    own(config)
+    refuse_sleep(config)
 
 
 def refuse_sleep(config: Any) -> None:

@@ -8,13 +8,17 @@ verl asks for flash_attention_2 by default, and for value models always, whateve
 
 import importlib.util
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from verl_hw_core import upstream
 from verl_hw_core.training import ulysses
 
 logger = logging.getLogger("verl_hw_core")
+
+ROW = "value-model-attention"
+"""Ledger row of the replacement."""
 
 FLASH = "flash_attention_2"
 FALLBACK = "sdpa"
@@ -28,22 +32,27 @@ def usable_attention(requested: str | None, sequence_parallel: int = 1) -> Itera
         requested: What the user set as ``attn_implementation``, or None. It is used as it is, for value models too.
         sequence_parallel: Ranks that share one pack; with more than one, sdpa exchanges heads for tokens.
     """
-    from transformers import PreTrainedModel  # every auto class ends there
-
-    original = vars(PreTrainedModel)["from_pretrained"]
-
-    def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        chosen = choose(requested, kwargs.get("attn_implementation"), kwargs.get("config"))
-        if sequence_parallel > 1 and chosen == FALLBACK:
-            chosen = ulysses.register()
-        kwargs["attn_implementation"] = chosen
-        return original.__get__(None, cls)(*args, **kwargs)
-
-    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
+    _settings[:] = [(requested, sequence_parallel)]
+    upstream.put(from_pretrained)
     try:
         yield
     finally:
-        PreTrainedModel.from_pretrained = original
+        upstream.restore(ROW)
+
+
+_settings: list[tuple[str | None, int]] = []
+
+
+# Every auto class ends there.
+@upstream.replaces(ROW, "transformers.modeling_utils:PreTrainedModel.from_pretrained")
+def from_pretrained(own: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """transformers' class method, with an attention implementation that works here."""
+    requested, sequence_parallel = _settings[0]
+    chosen = choose(requested, kwargs.get("attn_implementation"), kwargs.get("config"))
+    if sequence_parallel > 1 and chosen == FALLBACK:
+        chosen = ulysses.register()
+    kwargs["attn_implementation"] = chosen
+    return own(cls, *args, **kwargs)
 
 
 def choose(requested: str | None, asked: str | None, config: Any) -> str | None:

@@ -3,6 +3,7 @@
 """Checkpoints on an accelerator: shards are gathered on the host, RNG state of another chip is passed over aloud."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from verl_hw_core import upstream
@@ -12,25 +13,34 @@ logger = logging.getLogger("verl_hw_core")
 
 def care_for_checkpoints() -> None:
     """Apply what verl's checkpoint managers need; a second call changes nothing."""
+    _gather_on_the_host()
+    _say_which_random_state_is_lost()
+
+
+@upstream.applies("fsdp1-checkpoint-offload")
+def _gather_on_the_host() -> None:
     from verl.utils.checkpoint import fsdp_checkpoint_manager
-    from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager
 
     upstream.replace("fsdp1-checkpoint-offload", fsdp_checkpoint_manager, "is_cuda_available", True)
-    upstream.replace("checkpoint-rng", BaseCheckpointManager, "load_rng_state", staticmethod(load_rng_state))
 
 
-def load_rng_state(rng_state: dict[str, Any]) -> None:
+@upstream.applies("checkpoint-rng")
+def _say_which_random_state_is_lost() -> None:
+    upstream.put(load_rng_state)
+
+
+@upstream.replaces("checkpoint-rng", "verl.utils.checkpoint.checkpoint_manager:BaseCheckpointManager.load_rng_state")
+def load_rng_state(load: Callable[[dict[str, Any]], None], rng_state: dict[str, Any]) -> None:
     """Restore the random states that fit this machine, and say which one does not.
 
     Args:
+        load: verl's own.
         rng_state: What verl saved: states of ``cpu``, ``numpy``, ``random`` and of the device it was saved on.
     """
     from verl.plugin.platform import get_platform
-    from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager
 
     platform = get_platform()
     own = platform.device_name
-    load = upstream.original("checkpoint-rng", BaseCheckpointManager, "load_rng_state").__func__
     load({name: state for name, state in rng_state.items() if name != own})
     if own not in rng_state:
         others = sorted(set(rng_state) - {"cpu", "numpy", "random"})

@@ -89,9 +89,14 @@ def complete(device: str) -> tuple[str, ...]:
         why = _failure(attempt, device)
         if why:
             logger.info("torch.ops.aten.%s on %s: %s: other operations do its work", *(name, device, why))
-            upstream.add_kernel(ROW, f"aten::{name}", device, kernel)
+            _add_kernel(name, device, kernel)
             lacking.append(name)
     return tuple(lacking)
+
+
+@upstream.applies(ROW)
+def _add_kernel(name: str, device: str, kernel: Callable[..., torch.Tensor]) -> None:
+    upstream.add_kernel(ROW, f"aten::{name}", device, kernel)
 
 
 def _failure(attempt: Callable[[str], bool], device: str) -> str:

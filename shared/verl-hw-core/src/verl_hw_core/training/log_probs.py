@@ -6,6 +6,7 @@ verl's own take ``pad_input`` from flash_attn: one on every device but npu, the 
 neither cuda nor npu that one ends in an ``UnboundLocalError`` (ledger row ``rmpad-log-probs``).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,16 +17,19 @@ ROW = "rmpad-log-probs"
 """Ledger row of the replacements."""
 
 
+@upstream.applies(ROW)
 def replace_helpers() -> None:
     """Put our helpers in the place of verl's; a second call changes nothing."""
-    from verl.utils import torch_functional
-
-    for function in (log_probs_from_logits_response_rmpad, log_probs_from_logits_all_rmpad):
-        upstream.replace(ROW, torch_functional, function.__name__, function)
+    upstream.put(log_probs_from_logits_response_rmpad, log_probs_from_logits_all_rmpad)
 
 
+@upstream.replaces(ROW, "verl.utils.torch_functional:log_probs_from_logits_response_rmpad")
 def log_probs_from_logits_response_rmpad(
-    input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_rmpad: torch.Tensor, response_length: int
+    _own: Callable[..., torch.Tensor],
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    logits_rmpad: torch.Tensor,
+    response_length: int,
 ) -> torch.Tensor:
     """Log-probs of the responses from the logits of a pack and the padded tokens.
 
@@ -44,7 +48,9 @@ def log_probs_from_logits_response_rmpad(
     return _responses(packed, logits_rmpad, indices, batch_size, tokens, response_length)
 
 
+@upstream.replaces(ROW, "verl.utils.torch_functional:log_probs_from_logits_all_rmpad")
 def log_probs_from_logits_all_rmpad(
+    _own: Callable[..., torch.Tensor],
     input_ids_rmpad: torch.Tensor,
     logits_rmpad: torch.Tensor,
     indices: torch.Tensor,

@@ -6,6 +6,7 @@ verl takes care of both for npu only, while it is imported.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from verl_hw_core import upstream
@@ -25,14 +26,21 @@ def unwrap_constructors(device: str) -> None:
     import torch
 
     for name in CONSTRUCTORS:
-        wrapper = getattr(torch.nested, name)
+        wrapper = getattr(torch.nested, name, None)
         own = getattr(wrapper, "__wrapped__", None)
         if own is None:
             continue
         refusal = _refusal(wrapper, device)
         if refusal is not None and _refusal(own, device) is None:
             logger.info("torch.nested.%s refuses device %s (%s): torch's own is used", name, device, refusal)
-            upstream.replace("nested-constructors", torch.nested, name, own)
+            _unwrap(name, own)
+
+
+@upstream.applies("nested-constructors")
+def _unwrap(name: str, own: Any) -> None:
+    import torch
+
+    upstream.replace("nested-constructors", torch.nested, name, own)
 
 
 def _refusal(constructor: Any, device: str) -> str | None:
@@ -46,6 +54,7 @@ def _refusal(constructor: Any, device: str) -> str | None:
     return None
 
 
+@upstream.applies("tensordict-synchronization")
 def synchronize_host_copies(platform: Any) -> None:
     """Let tensordict wait for the platform's device where it would wait for another one, or for none.
 
@@ -58,11 +67,16 @@ def synchronize_host_copies(platform: Any) -> None:
     """
     from tensordict import base
 
-    if base._get_available_device_type() == platform.device_name:
-        return
+    if base._get_available_device_type() != platform.device_name:
+        _platforms[:] = [platform]
+        upstream.put(synchronize)
 
-    def synchronize(self: Any) -> None:
-        platform.synchronize()
-        upstream.original("tensordict-synchronization", base.TensorDictBase, "_sync_all")(self)
 
-    upstream.replace("tensordict-synchronization", base.TensorDictBase, "_sync_all", synchronize)
+_platforms: list[Any] = []
+
+
+@upstream.replaces("tensordict-synchronization", "tensordict.base:TensorDictBase._sync_all")
+def synchronize(own: Callable[[Any], None], tensors: Any) -> None:
+    """tensordict's ``_sync_all``, after the platform's device has come to its end."""
+    _platforms[0].synchronize()
+    own(tensors)

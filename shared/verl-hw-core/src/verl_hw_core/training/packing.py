@@ -9,6 +9,7 @@ sequence parallelism, which verl has in flash attention only (see :mod:`verl_hw_
 
 import importlib.util
 import logging
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -55,21 +56,19 @@ def require_sequence_parallelism(model_config: Any, ranks: int) -> None:
         )
 
 
-def keep_transformers_attention() -> None:
-    """Let models that run without flash attention keep transformers' attention; a second call changes nothing."""
-    from verl.workers.engine.fsdp import transformer_impl
-
-    upstream.replace(ROW, transformer_impl, "apply_monkey_patch", apply_monkey_patch)
-
-
-def apply_monkey_patch(model: Any, *args: Any, **kwargs: Any) -> None:
+@upstream.replaces(ROW, "verl.workers.engine.fsdp.transformer_impl:apply_monkey_patch")
+def apply_monkey_patch(own: Callable[..., None], model: Any, *args: Any, **kwargs: Any) -> None:
     """verl's function of this name, told of padding removal only where the model runs with flash attention."""
-    from verl.workers.engine.fsdp import transformer_impl
-
     text = model.config.get_text_config() if hasattr(model, "config") else None
     if kwargs.get("ulysses_sp_size", 1) == 1 and not is_flash(getattr(text, "_attn_implementation", None)):
         kwargs["use_remove_padding"] = False
-    upstream.original(ROW, transformer_impl, "apply_monkey_patch")(model, *args, **kwargs)
+    own(model, *args, **kwargs)
+
+
+@upstream.applies(ROW)
+def keep_transformers_attention() -> None:
+    """Let models that run without flash attention keep transformers' attention; a second call changes nothing."""
+    upstream.put(apply_monkey_patch)
 
 
 def require_separate_sequences(module: Any) -> None:

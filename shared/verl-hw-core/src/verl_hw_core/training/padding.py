@@ -25,10 +25,16 @@ def replace_helpers() -> None:
 
     if hasattr(attention_utils, "_fallback_pad_input") or importlib.util.find_spec("flash_attn") is not None:
         return
-    upstream.replace(ROW, attention_utils, "_get_attention_functions", helpers)
+    _put_helpers()
 
 
-def helpers() -> tuple[Any, Any, Any, Any]:
+@upstream.applies(ROW)
+def _put_helpers() -> None:
+    upstream.put(helpers)
+
+
+@upstream.replaces(ROW, "verl.utils.attention_utils:_get_attention_functions")
+def helpers(_own: Any) -> tuple[Any, Any, Any, Any]:
     """Return what verl's function of this name returns: index_first_axis, pad_input, rearrange, unpad_input."""
     return index_first_axis, pad_input, rearrange, unpad_input
 

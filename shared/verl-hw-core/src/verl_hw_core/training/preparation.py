@@ -4,6 +4,7 @@
 
 from typing import Any
 
+from verl_hw_core import upstream
 from verl_hw_core.training import checkpoints, fused_kernels, jagged_conversions, log_probs, memory, nested, packing
 
 
@@ -17,7 +18,9 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
 
     Raises:
         UnsupportedModelSettingError: The configuration asks for something that would be wrong or fail later.
+        UpstreamPatchError: As :func:`prepare_device`.
     """
+    upstream.check("value-model-attention", "packing-attention", "grad-scaler-device")
     packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
     fused_kernels.require_backend(model_config, platform.device_name)
     packing.keep_transformers_attention()
@@ -31,6 +34,9 @@ def prepare_device(platform: Any) -> None:
 
     Args:
         platform: verl's platform.
+
+    Raises:
+        UpstreamPatchError: verl or another package lacks a name without which numbers would be wrong.
     """
     log_probs.replace_helpers()
     nested.unwrap_constructors(platform.device_name)
@@ -39,3 +45,4 @@ def prepare_device(platform: Any) -> None:
     memory.survive_memory_queries()
     memory.pageable_where_pinned_fails()
     checkpoints.care_for_checkpoints()
+    upstream.require_applied()

@@ -1,23 +1,92 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Replacing a name in somebody else's module: once, by ledger row, and so that it can be put back."""
+"""Replacing names of other packages: only what a ledger row declares, guarded, and so that it can be put back.
 
+What applies a row is wrapped by :func:`applies`, and hooks go through :func:`when_imported`. So nothing that fails
+is raised where it happens, which may be in the middle of verl's import: it is one WARNING, and where going on would
+give wrong numbers :func:`require_applied` refuses to build an engine.
+"""
+
+import contextlib
+import functools
+import importlib
+import inspect
+import sys
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any, ParamSpec, TypeVar
 
-from verl_hw_core.upstream import references
-from verl_hw_core.upstream.ledger import LEDGER
+from verl_hw_core import load_report
+from verl_hw_core.errors import UpstreamPatchError
+from verl_hw_core.upstream import installed_state
+from verl_hw_core.upstream.ledger import LEDGER, LedgerRow
 
-_ROWS = frozenset(row.id for row in LEDGER)
-_replaced: dict[tuple[str, int, str], tuple[Any, Any]] = {}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    owner: Any
+    name: str
+    own: Any  # as it is in the owner's namespace; _ABSENT where there was nothing
+    replacement: Any
+
+
+_ABSENT = object()
+_rows: dict[str, LedgerRow] = {row.id: row for row in LEDGER}
+_replaced: dict[tuple[str, str], _Replaced] = {}  # by row and target
 _kernels: dict[tuple[str, str, str], Any] = {}
+_failures: dict[str, str] = {}
+
+
+def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Declare a module's function as what :func:`put` puts in the place of another package's function.
+
+    It is called with what it replaces as first argument, and the caller's arguments. Having a name of its own, it is
+    sent to Ray's workers as a reference; where its row is not in force it does what the replaced function does.
+
+    Args:
+        row: Id of the ledger row.
+        targets: Names of the function, as the row declares them.
+    """
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(function)
+        def replacement(*args: Any, **kwargs: Any) -> R:
+            if (row, targets[0]) not in _replaced:
+                _apply_where_chosen(row)
+            if (row, targets[0]) in _replaced:
+                return function(own(row, targets[0]), *args, **kwargs)
+            return current(row, targets[0])(*args, **kwargs)  # type: ignore[no-any-return]
+
+        _, *parameters = inspect.signature(function).parameters.values()
+        replacement.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        vars(replacement).update(row=row, targets=targets)
+        return replacement
+
+    return decorate
+
+
+def put(*replacements: Callable[..., Any]) -> None:
+    """Put functions that :func:`replaces` declares in their places; what is there already stays.
+
+    Raises:
+        ImportError: A module is not there.
+        LookupError: A name is not there.
+    """
+    for replacement in replacements:
+        row, targets = vars(replacement)["row"], vars(replacement)["targets"]
+        known = set(installed_state.applicable(declared(row)))
+        for owner, name in (installed_state.place(target) for target in targets if target in known):
+            own_value = vars(owner).get(name)
+            kind = type(own_value) if isinstance(own_value, staticmethod | classmethod) else None
+            replace(row, owner, name, kind(replacement) if kind else replacement)
 
 
 def replace(row: str, owner: Any, name: str, replacement: Any) -> None:
     """Set ``owner.name`` to ``replacement``; a name that the row has replaced already is left alone.
-
-    Functions are pickled as references meanwhile (:mod:`verl_hw_core.upstream.references`), for which a twin takes the
-    place of a replacement that has a name elsewhere.
 
     Args:
         row: Id of the ledger row that says why.
@@ -26,14 +95,37 @@ def replace(row: str, owner: Any, name: str, replacement: Any) -> None:
         replacement: What to put there, a ``staticmethod`` or ``classmethod`` object included.
 
     Raises:
-        LookupError: The ledger has no such row.
+        LookupError: The ledger has no such row, it does not declare the name, or the name is not there.
     """
-    _require_row(row, f"{owner!r}.{name}")
-    key = (row, id(owner), name)
-    if key not in _replaced:
-        own = vars(owner)[name]
-        _replaced[key] = (owner, own)
-        setattr(owner, name, references.travelling(row, owner, name, own, replacement))
+    from verl_hw_core.upstream import references
+
+    target = _target(row, owner, name)
+    if (row, target) in _replaced:
+        return
+    own_value = vars(owner).get(name, _ABSENT)
+    if own_value is _ABSENT and not _rows[row].may_be_absent:
+        raise LookupError(f"there is no {target}")
+    inside, undone = _function(replacement), getattr(own_value, "__wrapped__", None)
+    references.send_away(row, target, _function(own_value))
+    new = replacement
+    if isinstance(inside, FunctionType) and "targets" not in vars(inside) and inside is not undone:
+        new = references.stand_in(row, target)
+        new = type(replacement)(new) if inside is not replacement else new
+    _replaced[row, target] = _Replaced(owner, name, own_value, inside)
+    setattr(owner, name, new)
+
+
+def replace_module(row: str, name: str, module: ModuleType) -> None:
+    """Have the import of a module that was not imported yet find another one.
+
+    Raises:
+        LookupError: The ledger has no such row, or it does not declare the module.
+    """
+    target = ":".join(name.rsplit(".", 1))
+    if target not in declared(row):
+        raise LookupError(_undeclared(row, target))
+    _replaced[row, target] = _Replaced(sys.modules, name, _ABSENT, module)
+    sys.modules[name] = module
 
 
 def add_kernel(row: str, operator: str, device: str, kernel: Callable[..., Any]) -> None:
@@ -46,11 +138,12 @@ def add_kernel(row: str, operator: str, device: str, kernel: Callable[..., Any])
         kernel: What computes it there.
 
     Raises:
-        LookupError: The ledger has no such row.
+        LookupError: The ledger has no such row, or it does not declare the operator.
     """
     import torch
 
-    _require_row(row, operator)
+    if f"torch:ops.{operator.replace('::', '.')}" not in declared(row):
+        raise LookupError(_undeclared(row, operator))
     key = (row, operator, device)
     if key not in _kernels:
         namespace, _, _ = operator.partition("::")
@@ -59,33 +152,188 @@ def add_kernel(row: str, operator: str, device: str, kernel: Callable[..., Any])
         torch.library.impl(operator, device, kernel, lib=_kernels[key])
 
 
-def is_replaced(row: str, owner: Any, name: str) -> bool:
-    """Whether the row's replacement of ``owner.name`` is in force."""
-    return (row, id(owner), name) in _replaced
+def declared(row: str) -> tuple[str, ...]:
+    """Return the targets of a row, with those that packages declare.
+
+    Raises:
+        LookupError: The ledger has no such row.
+    """
+    if row not in _rows:
+        raise LookupError(f"upstream ledger has no row {row!r}: add it before anything is changed")
+    more = _rows[row].more_targets
+    return (*_rows[row].targets, *(_call(more) if more else ()))
 
 
 def original(row: str, owner: Any, name: str) -> Any:
     """Return what ``owner.name`` is without the row's replacement."""
-    _, own = _replaced.get((row, id(owner), name), (owner, None))
-    return own if own is not None else vars(owner)[name]
+    for (known, _), one in _replaced.items():
+        if known == row and one.owner is owner and one.name == name:
+            return None if one.own is _ABSENT else one.own
+    return vars(owner)[name]
+
+
+def own(row: str, target: str) -> Any:
+    """Return the function that is, or would be, replaced under a declared name."""
+    return _function(original(row, *installed_state.place(target)))
+
+
+def current(row: str, target: str) -> Any:
+    """Return the function that is in force under a declared name in this process."""
+    one = _replaced.get((row, target))
+    owner, name = installed_state.place(target)
+    return one.replacement if one else _function(vars(owner)[name])
 
 
 def restore(row: str) -> None:
     """Put back everything that the row has replaced."""
+    from verl_hw_core.upstream import references
+
     for key in [key for key in _replaced if key[0] == row]:
-        owner, own = _replaced.pop(key)
-        setattr(owner, key[2], own)
-        references.home_again(own)
+        one = _replaced.pop(key)
+        if one.owner is sys.modules:
+            if sys.modules.get(one.name) is one.replacement:
+                del sys.modules[one.name]
+        elif one.own is _ABSENT:
+            delattr(one.owner, one.name)
+        else:
+            setattr(one.owner, one.name, one.own)
+        references.take_home(_function(one.own))
     for kernel in [key for key in _kernels if key[0] == row]:
         del _kernels[kernel]
 
 
 def in_force() -> tuple[str, ...]:
     """Return the ids of the rows that have replaced something in this process, in the ledger's order."""
-    rows = {row for row, _, _ in (*_replaced, *_kernels)}
+    rows = {key[0] for key in (*_replaced, *_kernels)}
     return tuple(row.id for row in LEDGER if row.id in rows)
 
 
-def _require_row(row: str, what: str) -> None:
-    if row not in _ROWS:
-        raise LookupError(f"upstream ledger has no row {row!r}: add it before changing {what}")
+def replaced() -> dict[str, set[str]]:
+    """Return the names that are replaced in this process, by row, as the rows declare them."""
+    found: dict[str, set[str]] = {}
+    for row, target in _replaced:
+        found.setdefault(row, set()).add(target)
+    for row, operator, _ in _kernels:
+        found.setdefault(row, set()).add(f"torch:ops.{operator.replace('::', '.')}")
+    return found
+
+
+def check(*rows: str) -> bool:
+    """Whether the installed packages have every name that the rows declare; what is missing is one WARNING a row."""
+    found = [_attempt(row, lambda: None) for row in rows]
+    return all(found)
+
+
+def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P, bool]]:
+    """Decorator of a function that applies a row: it raises nothing, and says whether the row is applied.
+
+    Args:
+        row: Id of the ledger row.
+        needs: Rows whose names it reads.
+    """
+
+    def decorate(function: Callable[P, object]) -> Callable[P, bool]:
+        @functools.wraps(function)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> bool:
+            return check(*needs) and _attempt(row, functools.partial(function, *args, **kwargs))
+
+        return guarded
+
+    return decorate
+
+
+def when_imported(module: str, apply: Callable[[ModuleType], object], when: Callable[[], bool] = lambda: True) -> None:
+    """Call ``apply(module)`` once the module is imported; what it raises does not reach who imports the module.
+
+    Args:
+        module: Name of the module.
+        apply: What to do then; a function of :func:`applies` where it changes something.
+        when: Asked before, outside of the guard.
+    """
+    import wrapt
+
+    def hook(imported: ModuleType) -> None:
+        if not when():
+            return
+        try:
+            apply(imported)
+        except Exception as error:  # noqa: BLE001 - as in _attempt
+            what = load_report.describe(error)
+            load_report.report("verl-hw-core", f"after the import of {module}", what, "Upgrade verl-hw-core", error)
+
+    wrapt.register_post_import_hook(hook, module)
+
+
+def require_applied() -> None:
+    """Check that every row without which numbers would be wrong was applied; called when an engine is built.
+
+    Raises:
+        UpstreamPatchError: One was not.
+    """
+    ray = sys.modules.get("ray")
+    in_ray = ray is not None and ray.is_initialized()
+    refusing = ("refuse", "refuse in Ray") if in_ray else ("refuse",)
+    texts = [text for row, text in _failures.items() if _rows[row].if_missing in refusing]
+    if texts:
+        raise UpstreamPatchError("; ".join(texts))
+
+
+def _attempt(row: str, function: Callable[[], object]) -> bool:
+    try:
+        absent = installed_state.missing(_rows[row])
+        if not absent:
+            function()
+            _failures.pop(row, None)
+            return True
+        error, found = None, " and ".join(f"{_version(name)} has no {name}" for name in absent)
+    except Exception as caught:  # noqa: BLE001 - whatever fails, verl's import and the other rows go on
+        error, found = caught, load_report.describe(caught)
+    restore(row)
+    stage = f"upstream patch {row}"
+    what = f"{found}: {_rows[row].lost}"
+    wanted = ", ".join(installed_state.requirements(_rows[row]))
+    remedy = f"Upgrade verl-hw-core, or install what it was made for: {wanted}"
+    _failures[row] = f"{stage}: {what}. {remedy}"
+    load_report.report("verl-hw-core", stage, what, remedy, error)
+    return False
+
+
+def _version(name: str) -> str:
+    package = installed_state.distribution(name)
+    return f"{package} {installed_state.installed_version(package) or 'without version'}"
+
+
+def _target(row: str, owner: Any, name: str) -> str:
+    """Return the declared name that is ``owner.name``."""
+    for target in (one.partition(";")[0] for one in declared(row)):
+        module, _, path = target.partition(":")
+        if path.rpartition(".")[2] == name and module in sys.modules:
+            with contextlib.suppress(AttributeError):  # a class that this version does not have
+                if installed_state.place(target)[0] is owner:
+                    return target
+    raise LookupError(_undeclared(row, f"{getattr(owner, '__name__', owner)}.{name}"))
+
+
+def _undeclared(row: str, what: str) -> str:
+    return f"upstream ledger row {row!r} does not declare {what}: add it to its targets before it is changed"
+
+
+def _function(value: Any) -> Any:
+    return value.__func__ if isinstance(value, staticmethod | classmethod) else value
+
+
+def _call(reference: str) -> Any:
+    module, _, function = reference.partition(":")
+    return getattr(importlib.import_module(module), function)()
+
+
+def _apply_where_chosen(row: str) -> None:
+    """Apply a row that was in force in the sending process, if this process runs on one of our platforms too."""
+    manager = sys.modules.get("verl.plugin.platform.platform_manager")
+    platform = getattr(manager, "_current_platform", None)
+    if platform is None or not _rows[row].applied_by:
+        return
+    from verl_hw_core.platform import AcceleratorPlatform
+
+    if isinstance(platform, AcceleratorPlatform):
+        _call(_rows[row].applied_by)

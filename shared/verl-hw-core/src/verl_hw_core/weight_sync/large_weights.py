@@ -7,8 +7,8 @@ the sender share the weight's own bytes for that one message. The receiver needs
 the message names, with the receiver's device as seventh argument.
 """
 
+from collections.abc import Callable
 from multiprocessing import shared_memory
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -25,28 +25,26 @@ MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 _SHARES = "_verl_hw_shares_memory"
 
 
-def install(transfer: ModuleType) -> None:
-    """Replace two methods of verl's sender; a second call changes nothing.
-
-    Args:
-        transfer: :data:`MODULE`, imported.
-    """
-    upstream.replace(ROW, transfer.BucketedWeightSender, "_init_buffer", init_buffer)
-    upstream.replace(ROW, transfer.BucketedWeightSender, "_direct_send_large_weight", send_large_weight)
+@upstream.applies(ROW)
+def install() -> None:
+    """Replace two methods of verl's sender; a second call changes nothing."""
+    upstream.put(init_buffer, send_large_weight)
 
 
-def init_buffer(sender: Any) -> None:
+@upstream.replaces(ROW, f"{MODULE}:BucketedWeightSender._init_buffer")
+def init_buffer(own: Callable[[Any], None], sender: Any) -> None:
     """Make the bucket as verl does; afterwards ``use_shm`` stands only for the assertion, so it is taken back."""
     sender.use_shm = sender.use_shm or getattr(sender, _SHARES, False)
-    upstream.original(ROW, type(sender), "_init_buffer")(sender)
+    own(sender)
     setattr(sender, _SHARES, sender.use_shm)
     sender.use_shm = False
 
 
-def send_large_weight(sender: Any, name: str, weight: torch.Tensor) -> None:
+@upstream.replaces(ROW, f"{MODULE}:BucketedWeightSender._direct_send_large_weight")
+def send_large_weight(own: Callable[..., None], sender: Any, name: str, weight: torch.Tensor) -> None:
     """Send one weight on its own: by IPC as verl does, or through a shared memory of its size."""
     if not getattr(sender, _SHARES, False):
-        upstream.original(ROW, type(sender), "_direct_send_large_weight")(sender, name, weight)
+        own(sender, name, weight)
         return
     memory = shared_memory.SharedMemory(create=True, size=weight.nbytes)
     try:

@@ -5,6 +5,7 @@
 from verl.checkpoint_engine.base import CheckpointEngineRegistry
 from verl.plugin.platform import get_platform
 
+from verl_hw_core import upstream
 from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.weight_sync.engine import CollectiveCheckpointEngine
 
@@ -50,6 +51,7 @@ def register(key: str) -> None:
     platform = get_platform()
     if not isinstance(platform, AcceleratorPlatform) or platform.spec.key != key:
         return
+    upstream.check("weight-sync-name", "weight-sync-group")
     engines: dict[str, type[CollectiveCheckpointEngine]] = {"gloo": HostEngine, "nccl": DefaultEngine}
     if platform.spec.flagcx:
         engines["flagcx"] = FlagcxEngine

@@ -26,9 +26,17 @@ def ledger(
             from dataclasses import asdict
 
             from verl_hw_core.upstream import LEDGER
-            from verl_hw_core.upstream.installed_state import state
+            from verl_hw_core.upstream.installed_state import requirements, state
 
-            rows = [{**asdict(row), "installed": state(row)} for row in LEDGER]
+            rows = [
+                {
+                    **asdict(row),
+                    "target": (*row.targets, *row.reads)[0],
+                    "versions": ", ".join(requirements(row)),
+                    "installed": state(row),
+                }
+                for row in LEDGER
+            ]
             typer.echo(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
         else:
             _show()
@@ -42,8 +50,10 @@ def _show() -> None:
     from verl_hw_core.upstream.installed_state import state
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("row", "target", "why", "until", "installed"):
+    for heading in ("row", "names", "why", "without it", "until", "installed"):
         table.add_column(heading, overflow="fold")
     for row in LEDGER:
-        table.add_row(row.id, row.target, row.reason, f"{row.removal} {row.link}", state(row), end_section=True)
+        names = "\n".join((*row.targets, *(f"{name} (read)" for name in row.reads)))
+        until = f"{row.removal} {row.link}"
+        table.add_row(row.id, names, row.reason, f"{row.lost} ({row.if_missing})", until, state(row), end_section=True)
     Console(highlight=False, markup=False).print(table)

@@ -25,12 +25,14 @@ class VersionRow:
         tested: Release series, as "2.13".
         floor: Lowest version that is allowed, or None.
         ceiling: First version that is not, or None.
+        patches: Versions in which the names were read that verl-hw replaces or relies on; None for floor and ceiling.
     """
 
     name: str
     tested: tuple[str, ...]
     floor: str | None
     ceiling: str | None
+    patches: str | None = None
 
     def covers(self, version: str) -> bool:
         """Whether this version's release series was tried; a vendor's local part does not matter."""
