@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from verl_hw_core import load_report
 from verl_hw_core.errors import UpstreamPatchError
+from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.upstream import installed_state
 from verl_hw_core.upstream.ledger import LEDGER, LedgerRow
 
@@ -331,9 +332,5 @@ def _apply_where_chosen(row: str) -> None:
     """Apply a row that was in force in the sending process, if this process runs on one of our platforms too."""
     manager = sys.modules.get("verl.plugin.platform.platform_manager")
     platform = getattr(manager, "_current_platform", None)
-    if platform is None or not _rows[row].applied_by:
-        return
-    from verl_hw_core.platform import AcceleratorPlatform
-
-    if isinstance(platform, AcceleratorPlatform):
+    if isinstance(getattr(platform, "spec", None), HardwareSpec) and _rows[row].applied_by:
         _call(_rows[row].applied_by)
