@@ -28,7 +28,7 @@ READ = ("cambricon", "enflame", "intel", "metax")
 
 def specs() -> "list[HardwareSpec]":
     """Return the facts of every wheel in ``packages/``, by key; read without importing the wheel, which needs verl."""
-    from verl_hw_core.facts.installed import installed_specs
+    from verl_hw_tools.installed import installed_specs
 
     ours = {path.name for path in (ROOT / "packages").glob("verl-hw-*")}
     return [spec for spec in installed_specs() if spec.distribution in ours]

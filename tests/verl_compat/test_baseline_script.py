@@ -13,9 +13,9 @@ import pytest
 from fake_python import fake_python
 from wheelkit import VENDORS, from_index, uv
 
-from verl_hw_core.facts.installed import find_wheel, installed_wheels
 from verl_hw_tools.acceptance.baseline import baseline_lines, main
 from verl_hw_tools.acceptance.readers import read_run
+from verl_hw_tools.installed import find_wheel, installed_wheels
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "baseline_grpo_gsm8k.sh"
 

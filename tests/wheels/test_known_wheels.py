@@ -5,7 +5,7 @@
 import json
 from importlib import resources
 
-from verl_hw_core.facts.installed import installed_wheels
+from verl_hw_tools.installed import installed_wheels
 
 
 def test_every_name_of_every_wheel_is_known():

@@ -7,22 +7,19 @@ import importlib
 import importlib.machinery
 import importlib.metadata
 import importlib.util
-import json
 import logging
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from typer.testing import CliRunner
 
 from verl_hw_core import model_patches, upstream
 from verl_hw_core.errors import ModelPatchError
 from verl_hw_core.facts import declared
 from verl_hw_core.model_patches import FusedOp, ModelPatch, declarations, registry
-from verl_hw_core.model_patches.listing import rows
 from verl_hw_core.model_patches.targets import SITES
+from verl_hw_tools.cli.patch_rows import rows
 
 QWEN3 = "transformers.models.qwen3.modeling_qwen3"
 
@@ -240,59 +237,3 @@ def test_the_ascend_model_types_are_verls():
 def test_every_target_exists():
     for site in SITES:
         assert own(site.target), site
-
-
-def test_the_listing_says_what_has_no_kernel():
-    listed = rows("intel")
-    assert {row.model_type for row in listed} >= {"qwen2", "qwen3_next", "qwen3_5_moe", "llama"}
-    assert {row.in_force for row in listed} == {"no"}
-    assert {row.kernel for row in listed} == {"no public vendor kernel with gradients"}
-    norms = [row for row in rows("cambricon") if row.target.endswith("Qwen3RMSNorm.forward")]
-    assert "torch_mlu_ops.fused_rms_norm is known by name only" in norms[0].kernel
-
-
-def test_the_listing_says_what_is_installed(kernels, monkeypatch):
-    model_patches.add_fused_op(fused("good"))
-    model_patches.add_fused_op(fused("rotary", "rotary", module="acme_kernels_of_2019"))
-    state = {row.kernel: row.in_force for row in rows("acme") if row.kind == "fused"}
-    assert state == {
-        "acme_kernels.good": "if it passes the gradient check",
-        "acme_kernels_of_2019.rotary (not installed)": "no",
-    }
-    monkeypatch.setenv(registry.MODE_ENV, "portable")
-    assert {row.kind for row in rows("acme") if row.target.endswith("Norm.forward")} == {"portable"}
-
-
-def test_the_command_prints_a_table_and_json():
-    from verl_hw_tools.cli.app import app
-
-    result = CliRunner().invoke(app, ["patches", "--json"])
-    assert result.exit_code == 0, result.output
-    data = json.loads(result.stdout)
-    assert data["schema"] == 1
-    assert {"vendor", "model_type", "target", "kind", "kernel", "in_force"} == set(data["patches"][0])
-    table = CliRunner().invoke(app, ["patches", "--all"])
-    assert table.exit_code == 0
-    assert "model type" in table.stdout
-    unknown = CliRunner().invoke(app, ["patches", "--vendor", "acme"])
-    assert unknown.exit_code == 2
-
-
-def test_by_default_the_command_shows_what_is_replaced(monkeypatch):
-    from verl_hw_tools.cli.app import app
-
-    nothing = CliRunner().invoke(app, ["patches", "--vendor", "intel"])
-    assert nothing.stdout.startswith("intel: none of ")
-    assert len(nothing.stdout.splitlines()) == 2
-    assert "verl-hw patches --all" in nothing.stdout
-    monkeypatch.setenv(registry.MODE_ENV, "portable")
-    portable = CliRunner().invoke(app, ["patches", "--vendor", "intel"])
-    assert "Qwen3RMSNorm" in portable.stdout
-    assert "no operation mapped" not in portable.stdout
-
-
-def test_the_command_imports_no_torch():
-    code = "import sys\nfrom verl_hw_tools.cli.app import app\ntry: app(['patches'])\nexcept SystemExit: pass\n"
-    code += "print('torch' in sys.modules, 'verl' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert out.splitlines()[-1] == "False False"

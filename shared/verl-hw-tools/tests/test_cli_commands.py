@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from verl_hw_core.errors import TrainingFailedError
-from verl_hw_core.facts.installed import installed_wheels
 from verl_hw_tools.cli.app import app
 from verl_hw_tools.cli.outcome import reported
 from verl_hw_tools.demo import sft
 from verl_hw_tools.errors import OutputFolderError
+from verl_hw_tools.installed import installed_wheels
 
 WHEELS = installed_wheels()
 needs_a_wheel = pytest.mark.skipif(not WHEELS, reason="no vendor wheel is installed")

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from verl_hw_core.facts.hardware import HardwareSpec, Traces
-from verl_hw_core.facts.installed import InstalledWheel, installed_wheels
 from verl_hw_tools import choice
 from verl_hw_tools.choice import choose
 from verl_hw_tools.cli.app import app
+from verl_hw_tools.installed import InstalledWheel, installed_wheels
 
 VARIABLES = ("VERL_PLATFORM", "VERL_USE_EXTERNAL_PLUGINS", "VERL_HW_SIM")
 
@@ -66,7 +66,7 @@ def test_nothing_present_is_an_answer_and_no_failure() -> None:
 
 
 def test_people_see_every_wheel_with_its_evidence_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    import verl_hw_core.facts.installed as installed
+    import verl_hw_tools.installed as installed
 
     broken = InstalledWheel(name="bad", module="bad", distribution="verl-hw-bad", version="2", spec=None, problem="[x")
     monkeypatch.setattr(installed, "installed_wheels", lambda: (*WHEELS, broken))

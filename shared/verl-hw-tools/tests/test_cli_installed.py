@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from verl_hw_core.errors import InvalidSpecError, UnknownVendorError
-from verl_hw_core.facts.installed import find_wheel, installed_specs, installed_wheels
+from verl_hw_tools.installed import find_wheel, installed_specs, installed_wheels
 
 SPEC = """
 from dataclasses import dataclass

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 
 from verl_hw_core.detection import Survey, Verdict, survey
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import PLUGINS_ENVVAR, InstalledWheel, is_loaded
 from verl_hw_core.platform.table import PLATFORM_ENVVAR, nearest_platform, requested_platform
+from verl_hw_tools.installed import PLUGINS_ENVVAR, InstalledWheel, is_loaded
 
 SIM_ENVVAR = "VERL_HW_SIM"
 PROBE_ROOT_ENVVAR = "VERL_HW_PROBE_ROOT"

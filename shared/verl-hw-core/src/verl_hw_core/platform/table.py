@@ -8,16 +8,17 @@ NVIDIA first, and detects nothing wrong in ``VERL_PLATFORM`` until the first use
 """
 
 import difflib
+import json
 import os
 import sys
 from collections.abc import Iterable
 from importlib import metadata
+from importlib.resources import files
 from typing import Any
 
 from verl_hw_core import load_report, upstream
 from verl_hw_core.errors import UnknownPlatformError
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import known_wheels
 
 ROW = "platform-table"
 """Ledger row of the replacement."""
@@ -176,6 +177,13 @@ def _is_imported(module: str) -> bool:
     """Whether the module has run to its end: a wheel that is imported before verl waits for verl in its middle."""
     found = sys.modules.get(module)
     return found is not None and not getattr(found.__spec__, "_initializing", False)
+
+
+def known_wheels() -> dict[str, str]:
+    """Return the distribution that provides each platform name of ours, installed or not."""
+    text = files("verl_hw_core").joinpath("known_wheels.json").read_text(encoding="utf-8")
+    found: dict[str, str] = json.loads(text)
+    return found
 
 
 def _unknown_message(wanted: str, known: Iterable[str]) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from verl_hw_core.errors import VerlHwError
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import find_wheel, installed_wheels
 from verl_hw_core.platform.table import PLATFORM_ENVVAR
 from verl_hw_tools.choice import choose
 from verl_hw_tools.errors import NoHardwareError
+from verl_hw_tools.installed import find_wheel, installed_wheels
 
 BUILT_IN = "none"
 """Name that stands for verl's own platforms, as on the machine of a reference run."""

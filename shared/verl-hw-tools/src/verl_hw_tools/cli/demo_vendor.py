@@ -15,7 +15,7 @@ def demo_vendor(vendor: str | None) -> "HardwareSpec":
         UnknownVendorError: No such vendor wheel is installed, or several are and none was named.
     """
     from verl_hw_core.errors import UnknownVendorError
-    from verl_hw_core.facts.installed import find_wheel, installed_wheels
+    from verl_hw_tools.installed import find_wheel, installed_wheels
 
     wheels = installed_wheels()
     if vendor is None and len(wheels) > 1:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from verl_hw_core.detection import Survey, VendorFinding
-    from verl_hw_core.facts.installed import InstalledWheel
     from verl_hw_tools.choice import Choice
+    from verl_hw_tools.installed import InstalledWheel
 
 SCHEMA = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
@@ -27,8 +27,8 @@ def detect(
     """Show which vendor's hardware is on this machine, with the evidence, and which one verl would use."""
     with reported():
         from verl_hw_core.detection import survey
-        from verl_hw_core.facts.installed import installed_wheels
         from verl_hw_tools.choice import choose, relevant_variables
+        from verl_hw_tools.installed import installed_wheels
 
         wheels = installed_wheels()
         found = survey([wheel.spec for wheel in wheels if wheel.spec is not None], thorough=True)

@@ -12,7 +12,7 @@ from verl_hw_tools.cli.outcome import reported
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from verl_hw_core.model_patches.listing import Row
+    from verl_hw_tools.cli.patch_rows import Row
 
 SCHEMA = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
@@ -25,8 +25,8 @@ def patches(
 ) -> None:
     """Show which parts of transformers' models are replaced, and by what."""
     with reported():
-        from verl_hw_core.facts.installed import find_wheel, installed_wheels
-        from verl_hw_core.model_patches.listing import rows
+        from verl_hw_tools.cli.patch_rows import rows
+        from verl_hw_tools.installed import find_wheel, installed_wheels
 
         wheels = installed_wheels()
         wheels = wheels if vendor is None else (find_wheel(vendor, wheels),)

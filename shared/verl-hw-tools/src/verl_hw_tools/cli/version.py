@@ -4,7 +4,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from verl_hw_core.facts.installed import CORE_DISTRIBUTION, TOOLS_DISTRIBUTION, installed_wheels
+from verl_hw_tools.installed import CORE_DISTRIBUTION, TOOLS_DISTRIBUTION, installed_wheels
 
 
 def version_lines() -> list[str]:

@@ -86,8 +86,8 @@ def describe(error: BaseException) -> str:
 def _bench(job: Job, rank: int, folder: Path) -> Bench:
     import torch
 
-    from verl_hw_core.facts.installed import find_wheel, installed_wheels
     from verl_hw_core.platform import vendor_module
+    from verl_hw_tools.installed import find_wheel, installed_wheels
 
     spec = find_wheel(job.vendor, installed_wheels()).spec
     if spec is None:

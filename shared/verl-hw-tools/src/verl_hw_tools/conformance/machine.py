@@ -96,7 +96,7 @@ def _simulation(simulated: str) -> dict[str, str]:
 def _real_spec(vendor: str | None) -> HardwareSpec:
     """The vendor that was asked for, by option or VERL_PLATFORM, whatever detection says; else the detected one."""
     from verl_hw_core.detection import survey
-    from verl_hw_core.facts.installed import installed_specs
+    from verl_hw_tools.installed import installed_specs
 
     asked = vendor or os.environ.get(_PLATFORM_ENV, "").strip().lower()
     if asked:
@@ -115,7 +115,7 @@ def _real_spec(vendor: str | None) -> HardwareSpec:
 
 
 def _installed(vendor: str) -> HardwareSpec:
-    from verl_hw_core.facts.installed import find_wheel, installed_wheels
+    from verl_hw_tools.installed import find_wheel, installed_wheels
 
     spec = find_wheel(vendor, installed_wheels()).spec
     if spec is None:

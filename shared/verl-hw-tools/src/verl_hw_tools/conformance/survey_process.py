@@ -37,8 +37,8 @@ def main(vendor: str, path: Path, group_names: list[str]) -> None:
 def _devices(vendor: str) -> tuple[tuple[str, ...], dict[str, str]]:
     import torch
 
-    from verl_hw_core.facts.installed import CORE_DISTRIBUTION, find_wheel, installed_wheels
     from verl_hw_core.platform import vendor_module
+    from verl_hw_tools.installed import CORE_DISTRIBUTION, find_wheel, installed_wheels
 
     wheel = find_wheel(vendor, installed_wheels())
     if wheel.spec is None:

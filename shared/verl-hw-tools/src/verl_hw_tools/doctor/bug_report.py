@@ -13,7 +13,6 @@ from verl_hw_core.detection.modules import look_up
 from verl_hw_core.detection.probe_root import below, probe_root
 from verl_hw_core.detection.torch_build import installed_build
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, TOOLS_DISTRIBUTION, name_of
 from verl_hw_tools.doctor.checks.system import memory_bytes
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.programs.plugins import PREFIX
@@ -21,6 +20,7 @@ from verl_hw_tools.doctor.redaction import Redactor
 from verl_hw_tools.doctor.runner import load_verl, needs_full
 from verl_hw_tools.doctor.stages import ChildReport
 from verl_hw_tools.doctor.versions import installed_version
+from verl_hw_tools.installed import CORE_DISTRIBUTION, PLUGIN_GROUP, TOOLS_DISTRIBUTION, name_of
 
 SCHEMA_VERSION = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""

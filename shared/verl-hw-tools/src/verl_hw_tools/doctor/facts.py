@@ -10,10 +10,10 @@ from functools import cached_property
 from verl_hw_core.detection import Survey, VendorFinding, Verdict, survey
 from verl_hw_core.detection.modules import look_up
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import InstalledWheel, find_wheel, installed_wheels
 from verl_hw_core.platform.table import requested_platform
 from verl_hw_tools.choice import SIM_ENVVAR, Choice, choose
 from verl_hw_tools.doctor.stages import ChildReport
+from verl_hw_tools.installed import InstalledWheel, find_wheel, installed_wheels
 
 
 @dataclass

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
-from verl_hw_core.facts.installed import PLUGIN_GROUP
 from verl_hw_tools.doctor.model import Finding
 from verl_hw_tools.doctor.programs.unexecuted import leave_out
 from verl_hw_tools.errors import CheckDefinitionError
+from verl_hw_tools.installed import PLUGIN_GROUP
 
 if TYPE_CHECKING:
     from verl_hw_tools.doctor.facts import Facts

@@ -12,8 +12,9 @@ from importlib import resources
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
-from verl_hw_core.facts.installed import PLUGIN_GROUP, installed_wheels, known_wheels
+from verl_hw_core.platform.table import known_wheels
 from verl_hw_tools.errors import VendorNameError
+from verl_hw_tools.installed import PLUGIN_GROUP, installed_wheels
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # As torch reads it (c10/core/Device.cpp): letters and underscores up to the colon.

@@ -9,13 +9,13 @@ from shlex import quote
 from verl_hw_core.detection.modules import look_up
 from verl_hw_core.errors import VisibleDevicesError
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.facts.installed import is_loaded, known_wheels
-from verl_hw_core.platform.table import PLATFORM_ENVVAR, nearest_platform
+from verl_hw_core.platform.table import PLATFORM_ENVVAR, known_wheels, nearest_platform
 from verl_hw_core.platform.visible_devices import read_mask
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.known_variables import OF_VERL_HW, VALUES
 from verl_hw_tools.doctor.model import Finding, fail, ok, skip, warn
 from verl_hw_tools.doctor.registry import VERL, check
+from verl_hw_tools.installed import is_loaded
 
 # verl's own platforms and the device types of its engines, by their registered names (verl 0.9).
 _VERL_PLATFORMS = {"nvidia": "cuda", "amd": "cuda", "huawei": "npu"}

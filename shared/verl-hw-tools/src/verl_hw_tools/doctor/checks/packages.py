@@ -9,12 +9,12 @@ from shlex import quote
 from packaging.utils import canonicalize_name
 
 from verl_hw_core.detection.modules import look_up
-from verl_hw_core.facts.installed import CORE_DISTRIBUTION, TOOLS_DISTRIBUTION
 from verl_hw_core.platform.flags import env_flag
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_tools.doctor.registry import FULL, check
 from verl_hw_tools.doctor.versions import Conflict, conflicts, installed_version, opposed, required_names
+from verl_hw_tools.installed import CORE_DISTRIBUTION, TOOLS_DISTRIBUTION
 
 _JUDGED = ("tensordict", "transformers", "ray", "accelerate", "torch", "vllm", "sglang")
 # Import names that tools of ports to other chips like to fake, with their distributions.

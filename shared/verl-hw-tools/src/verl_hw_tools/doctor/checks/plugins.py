@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from importlib import metadata
 
-from verl_hw_core.facts.installed import PLUGIN_GROUP, PLUGINS_ENVVAR, name_of
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.mends import mend_of_import, missing_module
 from verl_hw_tools.doctor.model import Finding, crash, fail, ok, skip, warn
 from verl_hw_tools.doctor.programs.plugins import PREFIX
 from verl_hw_tools.doctor.registry import VERL, check
 from verl_hw_tools.doctor.stages import Stage
+from verl_hw_tools.installed import PLUGIN_GROUP, PLUGINS_ENVVAR, name_of
 
 
 @check(

@@ -10,7 +10,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from verl_hw_core.detection import Verdict
-from verl_hw_core.facts.installed import (
+from verl_hw_tools.doctor.facts import Facts
+from verl_hw_tools.doctor.model import Finding, fail, ok, skip, warn
+from verl_hw_tools.doctor.registry import check
+from verl_hw_tools.doctor.versions import installed_version, requirements_of
+from verl_hw_tools.installed import (
     CORE_DISTRIBUTION,
     PLUGIN_GROUP,
     PLUGINS_ENVVAR,
@@ -18,10 +22,6 @@ from verl_hw_core.facts.installed import (
     is_loaded,
     name_of,
 )
-from verl_hw_tools.doctor.facts import Facts
-from verl_hw_tools.doctor.model import Finding, fail, ok, skip, warn
-from verl_hw_tools.doctor.registry import check
-from verl_hw_tools.doctor.versions import installed_version, requirements_of
 
 
 @check("wheels.installed", why="without a vendor wheel verl knows NVIDIA, AMD and Ascend only")

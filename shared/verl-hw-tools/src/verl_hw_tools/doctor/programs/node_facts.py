@@ -13,8 +13,8 @@ _VARIABLES = ("VERL_PLATFORM", "VERL_USE_EXTERNAL_PLUGINS", "VERL_ENGINE_DEVICE"
 
 def node_facts() -> dict[str, Any]:
     """Versions, verl's variables and the vendor that verl would take here; torch is not imported."""
-    from verl_hw_core.facts.installed import CORE_DISTRIBUTION, installed_wheels
     from verl_hw_tools.choice import choose
+    from verl_hw_tools.installed import CORE_DISTRIBUTION, installed_wheels
 
     wheels = installed_wheels()
     versions = {name: _version(name) for name in (*_PACKAGES, CORE_DISTRIBUTION)}

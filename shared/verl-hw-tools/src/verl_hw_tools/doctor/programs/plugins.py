@@ -7,8 +7,8 @@ from importlib import metadata
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from verl_hw_core.facts.installed import PLUGIN_GROUP, is_loaded, name_of
 from verl_hw_tools.doctor.stages import Stages
+from verl_hw_tools.installed import PLUGIN_GROUP, is_loaded, name_of
 
 PREFIX = "plugin "
 """First part of the name of a plugin's stage; the rest is the entry point's name."""

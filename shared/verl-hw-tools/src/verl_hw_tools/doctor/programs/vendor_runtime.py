@@ -15,8 +15,8 @@ def look(vendor: str) -> dict[str, Any]:
     """
     import torch.distributed as dist
 
-    from verl_hw_core.facts.installed import find_wheel, installed_wheels
     from verl_hw_core.platform import vendor_module
+    from verl_hw_tools.installed import find_wheel, installed_wheels
 
     spec = find_wheel(vendor, installed_wheels()).facts
     module: Any = vendor_module.device_module(spec)

@@ -6,7 +6,6 @@ Importing a wheel's package registers it with verl, which costs about ten second
 so that file alone is loaded here, under a private name.
 """
 
-import json
 import os
 import re
 import sys
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from importlib.metadata import Distribution, EntryPoint, entry_points
-from importlib.resources import files
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -76,13 +74,6 @@ def installed_wheels(candidates: Iterable[EntryPoint] | None = None) -> tuple[In
 def installed_specs(candidates: Iterable[EntryPoint] | None = None) -> tuple[HardwareSpec, ...]:
     """Return the facts of every installed vendor wheel whose facts load, sorted by the wheel's name."""
     return tuple(wheel.spec for wheel in installed_wheels(candidates) if wheel.spec is not None)
-
-
-def known_wheels() -> dict[str, str]:
-    """Return the distribution that provides each platform name of ours, installed or not."""
-    text = files("verl_hw_core").joinpath("known_wheels.json").read_text(encoding="utf-8")
-    found: dict[str, str] = json.loads(text)
-    return found
 
 
 def find_wheel(vendor: str, wheels: Iterable[InstalledWheel]) -> InstalledWheel:
