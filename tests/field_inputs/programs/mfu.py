@@ -18,4 +18,5 @@ config = Qwen2Config(
 with lines() as said:
     get_platform()
     achieved, promised = FlopsCounter(config).estimate_flops([1024] * 64, 1.0)
-print(json.dumps({"mfu": achieved / promised, "said": [line for line in said if "flops" in line.lower()]}))
+words = [line for line in said if "flops" in line.lower() or "mfu" in line.lower()]
+print(json.dumps({"mfu": achieved / promised, "said": words}))
