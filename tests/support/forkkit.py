@@ -66,13 +66,17 @@ if code:
 
 
 class Forks:
-    """A warm parent process; each call of :meth:`run` is a fork of it."""
+    """A warm parent process; each call of :meth:`run` is a fork of it.
 
-    def __init__(self) -> None:
+    Args:
+        env: Environment variables of the parent, for what is read when Python starts.
+    """
+
+    def __init__(self, **env: str) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in __exit__
         self._parent = subprocess.Popen(
             [sys.executable, "-c", PARENT],
-            env=clean_env(),
+            env=clean_env(**env),
             cwd=tempfile.gettempdir(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -147,11 +147,11 @@ def _remedy(package: str) -> str:
 
 def _say_if_too_late(spec: HardwareSpec) -> None:
     """Warn when something fixed verl's platform by detection before this wheel could be asked."""
-    if platform_table.requested_platform() or vendors.get(spec.key) is not None:
+    known = upstream.check("platform-singleton")
+    if not known or platform_table.requested_platform() or vendors.get(spec.key) is not None:
         return  # nobody is asked, or this is a reload
-    upstream.check("platform-singleton")
     manager = sys.modules["verl.plugin.platform.platform_manager"]
-    current = getattr(manager, "_current_platform", None)
+    current = manager._current_platform
     if current is None or current.vendor_name == spec.key:
         return
     load_report.report(

@@ -124,7 +124,7 @@ def _put(record: Applied, replacement: Any, required: bool = False) -> None:
         for parent in parents:
             owner = getattr(owner, parent)
         upstream.replace(ROW, owner, name, replacement)
-    except (ImportError, AttributeError, KeyError) as error:
+    except (ImportError, AttributeError, LookupError) as error:
         if not required:
             _say_once(f"Model patches: the installed transformers has no {record.target}: it is left out", warn=True)
             return

@@ -25,8 +25,10 @@ def unwrap_constructors(device: str) -> None:
     """
     import torch
 
+    if not upstream.check("nested-constructors"):
+        return
     for name in CONSTRUCTORS:
-        wrapper = getattr(torch.nested, name, None)
+        wrapper = getattr(torch.nested, name)
         own = getattr(wrapper, "__wrapped__", None)
         if own is None:
             continue

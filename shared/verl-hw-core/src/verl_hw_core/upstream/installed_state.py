@@ -118,6 +118,8 @@ def _is_submodule(owner: Any, name: str) -> bool:
         return False
     try:
         return importlib.util.find_spec(f"{owner.__name__}.{name}") is not None
+    except ImportError:
+        return False
     except ValueError:  # our placeholder, which has no spec
         return True
 

@@ -236,7 +236,7 @@ def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P
     def decorate(function: Callable[P, object]) -> Callable[P, bool]:
         @functools.wraps(function)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> bool:
-            return check(*needs) and _attempt(row, functools.partial(function, *args, **kwargs))
+            return check(*needs, row) and _attempt(row, functools.partial(function, *args, **kwargs))
 
         return guarded
 

@@ -51,7 +51,8 @@ def register(key: str) -> None:
     platform = get_platform()
     if not isinstance(platform, AcceleratorPlatform) or platform.spec.key != key:
         return
-    upstream.check("weight-sync-name", "weight-sync-group")
+    if not upstream.check("weight-sync-name", "weight-sync-group"):
+        return
     engines: dict[str, type[CollectiveCheckpointEngine]] = {"gloo": HostEngine, "nccl": DefaultEngine}
     if platform.spec.flagcx:
         engines["flagcx"] = FlagcxEngine
