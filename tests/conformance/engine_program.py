@@ -12,6 +12,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import replaced_names
 import torch
 import torch.distributed as dist
 from rank_start import run_ranks
@@ -213,7 +214,12 @@ def run_rank(models: Path, out: Path) -> dict:
         f"{strategy}-{model_type}": run_combination(models, out, strategy, model_type)
         for strategy, model_type in combinations(platform.device_name)
     }
-    return {"platform": platform.vendor_name, "missing": sorted(watcher.missing), "results": results}
+    return {
+        "platform": platform.vendor_name,
+        "missing": sorted(watcher.missing),
+        "results": results,
+        "replaced": replaced_names.look(),
+    }
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import replaced_names
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
@@ -194,6 +195,7 @@ def run_case(models: Path, out: Path, case: Case) -> dict:
         fresh.load_checkpoint(folder, del_local_after_load=False)
         facts["resumed"] = train_step(fresh, case, 3) == facts["steps"][3] and exported(fresh) == changed
     facts["last"] = changed
+    facts["replaced"] = replaced_names.look()
     return facts
 
 

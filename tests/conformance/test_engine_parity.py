@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import replaced_names
 from platformkit import clean_environment, needs_cpu_torch
 from tiny_models import write_language_model, write_value_model
 
@@ -99,6 +100,18 @@ def test_platform_engine_and_device_are_the_vendors(simulated):
                 head = "ValueHead" if "value" in combination else "LMHead"
                 assert result["engine"] == f"{key.capitalize()}FSDPEngineWith{head}"
                 assert result["parameter"] == f"{VENDORS[key]}:{rank}"
+
+
+def test_what_is_replaced_is_what_is_declared(simulated, reference):
+    _, runs = simulated
+    wanted = replaced_names.declared("strategy=fsdp or fsdp2")
+    assert len(wanted) > 20
+    for written in (one for ranks in runs.values() for one in ranks):
+        assert set(written["replaced"]["recorded"]) == wanted
+        assert set(written["replaced"]["found"]) <= wanted
+        assert "verl.utils.torch_functional:log_probs_from_logits_all_rmpad" in written["replaced"]["found"]
+    for ranks in reference.values():
+        assert all(written["replaced"] == {"recorded": [], "found": []} for written in ranks)
 
 
 def test_fsdp2_equals_cpu(simulated, reference):

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import replaced_names
 import torch
 from megatron_cases import CASES, Case
 from platformkit import clean_environment, needs_cpu_torch
@@ -113,6 +114,20 @@ def test_loss_and_gradient_norm_are_those_of_transformers(case: Case, results, r
     if key not in reference:
         pytest.skip("its value head starts with random weights")
     assert_trains_as(reporting(results[case.name]), reference[key]["steps"], case)
+
+
+@every_case
+def test_what_is_replaced_is_what_is_declared(case: Case, results):
+    wanted = replaced_names.declared(
+        "strategy=megatron without TransformerEngine",  # the program loads Megatron for all its cases
+        "strategy=megatron without TransformerEngine and Apex",
+        "strategy=megatron with mbridge" if case.strategy == "megatron" else "strategy=fsdp or fsdp2",
+    )
+    assert len(wanted) > 30
+    for rank in results[case.name]:
+        assert set(rank["replaced"]["recorded"]) == wanted
+        assert set(rank["replaced"]["found"]) <= wanted
+        assert "torch.distributed:all_reduce" in rank["replaced"]["found"]
 
 
 @every_case

@@ -87,6 +87,7 @@ LEDGER: tuple[LedgerRow, ...] = (
         if_missing="refuse",
         link="https://github.com/verl-project/verl/pull/6119",
         removal="load_valuehead_model takes the implementation from the model configuration.",
+        only_where="strategy=fsdp or fsdp2",
     ),
     LedgerRow(
         id="reduce-avg",
@@ -154,6 +155,7 @@ LEDGER: tuple[LedgerRow, ...] = (
         lost="vision-language models with padding removal end in an ImportError of flash_attn",
         link="https://github.com/verl-project/verl/pull/6119",
         removal="verl leaves the attention alone where flash attention is not in use.",
+        only_where="strategy=fsdp or fsdp2",
         applied_by="verl_hw_core.training.packing:keep_transformers_attention",
     ),
     LedgerRow(
