@@ -45,7 +45,8 @@ def _found(recorded: set[str]) -> set[str]:
     """Names of other packages that hold something of ours; further names of what is recorded do not count."""
     values = {}
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in PACKAGES:
+        whole = ":".join(name.rsplit(".", 1)) in recorded  # a module that is replaced as a whole
+        if name.partition(".")[0] in PACKAGES and not whole:
             for owner, path in _owners(name, module):
                 for attribute, value in list(vars(owner).items()):
                     inside = value.__func__ if isinstance(value, staticmethod | classmethod) else value

@@ -9,6 +9,7 @@ engine. In CI each row loses its first name; every name alone is tried with ``--
 import pytest
 from forkkit import Forks
 
+from verl_hw_core.model_patches.targets import SITES
 from verl_hw_core.upstream import LEDGER
 from verl_hw_core.upstream.installed_state import applicable
 from verl_hw_sim import simulated_environment
@@ -139,9 +140,10 @@ class Keep(logging.Handler):
         said.append(record.getMessage())
 logging.getLogger("verl_hw_core").addHandler(Keep())
 patched = outcome(model_patches.apply, get_platform().vendor_name, get_platform().device_name, "qwen3")
-from verl_hw_core.upstream import in_force
+from verl_hw_core.upstream.patches import replaced
 answer(platform=get_platform().vendor_name, device=str(torch.ones(1, device=get_platform().device_name).device),
-       problems=problems(), built=built, patched=patched, said=said, in_force=in_force())
+       problems=problems(), built=built, patched=patched, said=said,
+       replaced={row: sorted(names) for row, names in replaced().items()})
 """
 
 MEGATRON = """
@@ -159,8 +161,9 @@ def merge():
     from verl_hw_core.megatron import verl_registries
     verl_registries.install()
 bridged, known, merged = outcome(bridge), outcome(architecture), outcome(merge)
-from verl_hw_core.upstream import in_force
-answer(problems=problems(), built=" ".join((built, bridged, known)), merged=merged, in_force=in_force())
+from verl_hw_core.upstream.patches import replaced
+answer(problems=problems(), built=" ".join((built, bridged, known)), merged=merged,
+       replaced={row: sorted(names) for row, names in replaced().items()})
 """
 
 
@@ -169,6 +172,11 @@ def chip():
     """Forks in which a simulated chip is there and verl was never imported."""
     with Forks(**simulated_environment(VENDOR, 1), VERL_PLATFORM=VENDOR) as parent:
         yield parent
+
+
+def targets(rows):
+    """Of each row that replaces something, the names."""
+    return {row.id: sorted(applicable(row.targets)) for row in rows if row.targets}
 
 
 def check(chip, renamed):
@@ -185,7 +193,7 @@ def check(chip, renamed):
         (facts,) = (one for one in LEDGER if one.id == row)
         assert f" has no {name}" in said[row]
         assert facts.lost in said[row]
-        assert row not in found["in_force"]
+        assert row not in found["replaced"]
     refused = REFUSE & set(expected)
     assert found["built"].startswith("UpstreamPatchError: ") == bool(refused) or megatron, found["built"]
     for row in refused:
@@ -201,9 +209,10 @@ def test_all_rows_are_applied_where_nothing_is_renamed(chip):
     assert (found["platform"], found["device"]) == (VENDOR, "gcu:0")
     assert found["problems"] == []
     assert (found["built"], found["patched"]) == ("went well", "went well")
-    replacing = {row.id for row in LEDGER if (row.targets or row.more_targets) and row.id not in MEGATRON_ROWS}
-    # The one is taken back when the model is built, the other is applied in Ray's workers.
-    assert set(found["in_force"]) == replacing - {"value-model-attention", "ray-accelerator-ids"}
+    assert set(found["replaced"].pop("model-patches")) <= {site.target for site in SITES}
+    # The one is applied while a model is built, the other in Ray's workers.
+    elsewhere = {"value-model-attention", "ray-accelerator-ids"}
+    assert found["replaced"] == targets(row for row in LEDGER if row.id not in (*MEGATRON_ROWS, *elsewhere))
 
 
 def test_the_first_name_of_every_row(chip):
@@ -214,8 +223,7 @@ def test_all_rows_of_megatron_are_applied_where_nothing_is_renamed(chip):
     found = chip.run(RENAME.format(names=[]) + IMPORT + MEGATRON)
     assert found["problems"] == []
     assert (found["built"], found["merged"]) == ("went well went well went well", "went well")
-    replacing = {row.id for row in LEDGER if row.targets and row.id in MEGATRON_ROWS}
-    assert replacing <= set(found["in_force"])
+    assert found["replaced"].items() >= targets(row for row in LEDGER if row.id in MEGATRON_ROWS).items()
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def library(tmp_path, monkeypatch, declare):
     """An importable module with functions and classes."""
     (tmp_path / "acme_library.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    names = ("work", "alias", "unset", "unmade", "Layer.forward", "Layer.method")
+    names = ("work", "alias", "Layer.forward", "Layer.method")
     declare(targets=tuple(f"acme_library:{name}" for name in names))
     yield importlib.import_module("acme_library")
     upstream.restore(ROW)
@@ -130,7 +130,8 @@ def test_a_name_that_packages_declare_is_declared(library, declare, monkeypatch)
     assert patches.replaced()[ROW] == {"acme_library:Layer.method"}
 
 
-def test_a_declared_name_that_is_not_there_is_a_lookup_error_and_nothing_is_made(library):
+def test_a_declared_name_that_is_not_there_is_a_lookup_error_and_nothing_is_made(library, declare):
+    declare(targets=("acme_library:unmade",))
     with pytest.raises(LookupError, match="there is no acme_library:unmade"):
         upstream.replace(ROW, library, "unmade", "ours")
     assert not hasattr(library, "unmade")
@@ -178,7 +179,7 @@ def method(own, layer, value):
 
 
 def test_a_replacement_gets_what_it_replaces(library):
-    upstream.put(work, forward, method)
+    upstream.apply(ROW)
     assert (library.work(), library.Layer.forward()) == (("ours", "own"),) * 2
     assert library.Layer().method(3) == ("ours", ("own", 3))
     assert list(inspect.signature(library.Layer.method).parameters) == ["layer", "value"]
@@ -197,7 +198,7 @@ def test_what_is_replaced_travels_as_a_reference(library, of, monkeypatch):
     names = OURS[name].__module__, OURS[name].__qualname__
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
     monkeypatch.setattr(sys.modules[__name__], name, OURS[name], raising=False)
-    upstream.put(OURS[name])
+    assert upstream.apply(ROW)
     replaced = getattr(owner, name)
     sent = dumps(replaced)
     assert (replaced(), own()) == (("ours", "own"), "own")
@@ -244,7 +245,7 @@ def test_a_function_that_is_nobodys_by_name_travels_by_a_stand_in(library, of):
 def test_one_replacement_under_two_names_stays_one_object(library, monkeypatch):
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
     monkeypatch.setattr(sys.modules[__name__], "work", work, raising=False)
-    upstream.put(work)
+    upstream.apply(ROW)
     replaced = library.work
     assert library.alias is replaced
     assert loads(dumps(replaced)) is replaced
@@ -266,7 +267,7 @@ def test_rows_that_a_reference_applies_name_a_function():
 
 @upstream.applies(ROW)
 def apply_all(library, error=None):
-    upstream.put(work)
+    patches.put(ROW)
     if error:
         raise error
 
@@ -324,7 +325,7 @@ def test_what_only_rays_workers_need_is_refused_there(library, declare, monkeypa
 def test_a_row_whose_needs_are_missing_is_not_applied(library, declare):
     declare(targets=("acme_library:work",))
     declare(id=OTHER_ROW, reads=("acme_library:gone",))
-    assert not upstream.applies(ROW, OTHER_ROW)(lambda: upstream.put(work))()
+    assert not upstream.apply(ROW, OTHER_ROW)
     assert library.work() == "own"
 
 

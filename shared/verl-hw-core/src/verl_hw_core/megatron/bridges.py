@@ -43,10 +43,8 @@ def require_bridge(vanilla: bool) -> None:
     """
     if vanilla:
         _import("mbridge", "mbridge, chosen by vanilla_mbridge=True", "pip install --no-deps mbridge einops")
-        _load_value_heads()
-        _map_weights_by_instance()
-        _drop_unknown_settings()
-        _freeze_routers()
+        for row in (VALUE_HEAD_ROW, MAPPING_ROW, SETTINGS_ROW, ROUTER_ROW):
+            upstream.apply(row)
         upstream.require_applied()
     else:
         _import(
@@ -90,11 +88,6 @@ def _import(module: str, what: str, remedy: str) -> None:
         ) from error
 
 
-@upstream.applies(VALUE_HEAD_ROW)
-def _load_value_heads() -> None:
-    upstream.put(load_some_hf_weight)
-
-
 @upstream.replaces(VALUE_HEAD_ROW, "mbridge.core.safetensor_io:SafeTensorIO.load_some_hf_weight")
 def load_some_hf_weight(own: Callable[..., Any], files: Any, hf_weight_names: list[str]) -> dict[str, Any]:
     """A value model whose checkpoint has no ``lm_head.weight``: ``score.weight``, else the head as initialized.
@@ -118,21 +111,11 @@ def load_some_hf_weight(own: Callable[..., Any], files: Any, hf_weight_names: li
     return weights
 
 
-@upstream.applies(MAPPING_ROW)
-def _map_weights_by_instance() -> None:
-    upstream.put(init_bridge)
-
-
 @upstream.replaces(MAPPING_ROW, "mbridge.core.bridge:Bridge.__init__")
 def init_bridge(own: Callable[..., None], bridge: Any, *arguments: Any, **named: Any) -> None:
     """Give every bridge its own mapping: a tied model changes the class's, for all models after it."""
     bridge._DIRECT_MAPPING = dict(type(bridge)._DIRECT_MAPPING)
     own(bridge, *arguments, **named)
-
-
-@upstream.applies(SETTINGS_ROW)
-def _drop_unknown_settings() -> None:
-    upstream.put(set_extra_args)
 
 
 @upstream.replaces(SETTINGS_ROW, "mbridge.core.bridge:Bridge.set_extra_args")
@@ -171,13 +154,7 @@ def freeze_router(model: Any, **_: Any) -> None:
                     parameter.requires_grad_(False)
 
 
-@upstream.applies(ROUTER_ROW)
-def _freeze_routers() -> None:
-    """verl's ``freeze_moe_router`` where routers have no bias, which is the usual case."""
-    upstream.put(freeze_moe_router)
-
-
 @upstream.replaces(ROUTER_ROW, "mbridge.utils.post_creation_callbacks:freeze_moe_router")
 def freeze_moe_router(_own: Any, model: Any, *_: Any, **__: Any) -> None:
-    """As :func:`freeze_router`."""
+    """verl's ``freeze_moe_router`` where routers have no bias, which is the usual case."""
     freeze_router(model)

@@ -23,18 +23,8 @@ STATE_ROW = "megatron-adam-state"
 
 def mend_checkpoints() -> None:
     """Mend ``DistributedOptimizer.state_dict`` and ``load_state_dict``; a second call changes nothing."""
-    _have_state_before_the_first_step()
-    _restore_step_on_load()
-
-
-@upstream.applies(STATE_ROW)
-def _have_state_before_the_first_step() -> None:
-    upstream.put(state_dict)
-
-
-@upstream.applies(ROW)
-def _restore_step_on_load() -> None:
-    upstream.put(load_state_dict)
+    upstream.apply(STATE_ROW)
+    upstream.apply(ROW)
 
 
 @upstream.replaces(STATE_ROW, "megatron.core.optimizer.distrib_optimizer:DistributedOptimizer.state_dict")

@@ -31,7 +31,7 @@ _LAYERS = "decoder.layers."
 def install() -> None:
     """Put all registered models into verl's registries and its merger of checkpoints; a second call adds new ones."""
     _add_models()
-    _merge_by_registration()
+    upstream.apply(MERGER_ROW)
 
 
 @upstream.applies(ROW)
@@ -39,7 +39,7 @@ def _add_models() -> None:
     for architecture in registered().values():
         for name in architecture.hf_classes:
             _add(name, architecture)
-    upstream.put(get_supported_model)
+    upstream.put(ROW)
 
 
 def _add(name: str, architecture: MegatronArchitecture) -> None:
@@ -96,11 +96,6 @@ def get_supported_model(own: Callable[[str], Any], model_type: str) -> Any:
     """verl looks a name up in an Enum, which takes no members from outside."""
     ours = {name for architecture in registered().values() for name in architecture.hf_classes}
     return model_type if model_type in ours else own(model_type)
-
-
-@upstream.applies(MERGER_ROW)
-def _merge_by_registration() -> None:
-    upstream.put(merge_state_dicts)
 
 
 @upstream.replaces(MERGER_ROW, "verl.model_merger.megatron_model_merger:MegatronModelMerger._merge_state_dicts")

@@ -44,18 +44,6 @@ def variables(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> di
     return found
 
 
-@upstream.applies(JOB_ROW)
-def install_for_jobs() -> None:
-    """Have the variables set for whole jobs; a second call changes nothing."""
-    upstream.put(get_ppo_ray_runtime_env)
-
-
-@upstream.applies(WORKER_ROW)
-def install_for_workers() -> None:
-    """Have the variables set for workers; a second call changes nothing."""
-    upstream.put(create_worker)
-
-
 @upstream.replaces(JOB_ROW, "verl.trainer.constants_ppo:get_ppo_ray_runtime_env")
 def get_ppo_ray_runtime_env(own: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
     """verl's function of this name, with our variables."""

@@ -27,9 +27,9 @@ def install() -> None:
 
 
 def _change_worker(_module: ModuleType) -> None:
-    from verl_hw_core.ray_support import worker_device
+    from verl_hw_core.ray_support import holding, worker_device
 
-    worker_device.install()
+    upstream.apply(worker_device.WORKER_ROW, "ray-worker", "ray-accelerator-manager", holding.IDS_ROW)
 
 
 def _change_worker_groups(_module: ModuleType) -> None:
@@ -37,15 +37,15 @@ def _change_worker_groups(_module: ModuleType) -> None:
         return
     from verl_hw_core.ray_support import environment, placement
 
-    placement.install_placing()
-    placement.install_checking()
-    environment.install_for_workers()
+    upstream.apply(placement.POOLS_ROW, placement.FREE_ROW)
+    upstream.apply(placement.CHECK_ROW, placement.FREE_ROW)
+    upstream.apply(environment.WORKER_ROW)
 
 
 def _change_trainers(_module: ModuleType) -> None:
     from verl_hw_core.ray_support import environment
 
-    environment.install_for_jobs()
+    upstream.apply(environment.JOB_ROW)
 
 
 def _is_anothers_run() -> bool:

@@ -24,18 +24,6 @@ GRACE_SECONDS = 5.0
 Resources = Mapping[str, float]
 
 
-@upstream.applies(POOLS_ROW, FREE_ROW)
-def install_placing() -> None:
-    """Have pools looked at before they are placed; a second call changes nothing."""
-    upstream.put(get_placement_groups)
-
-
-@upstream.applies(CHECK_ROW, FREE_ROW)
-def install_checking() -> None:
-    """Have the platform's resource counted; a second call changes nothing."""
-    upstream.put(check_resource_available)
-
-
 @upstream.replaces(POOLS_ROW, "verl.single_controller.ray.base:RayResourcePool.get_placement_groups")
 def get_placement_groups(
     own: Callable[..., Any], pool: Any, strategy: str = "STRICT_PACK", *args: Any, **kwargs: Any

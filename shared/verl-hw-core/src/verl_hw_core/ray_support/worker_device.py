@@ -38,12 +38,6 @@ class WorkerDevices:
     cards: tuple[str, ...]
 
 
-@upstream.applies(WORKER_ROW, "ray-worker", "ray-accelerator-manager", IDS_ROW)
-def install() -> None:
-    """Have verl's workers select their devices; a second call changes nothing."""
-    upstream.put(set_up)
-
-
 @upstream.replaces(WORKER_ROW, "verl.single_controller.base.worker:Worker._setup_env_cuda_visible_devices")
 def set_up(own: Callable[[Any], None], worker: Any) -> None:
     """Select the device that Ray gave to this worker, on a platform of ours."""
@@ -97,7 +91,7 @@ def answer_for_this_worker(devices: WorkerDevices) -> None:
     cards, whatever Ray counts. Ray has no such entry at all for a custom resource.
     """
     _answers.setdefault(devices.resource, devices.cards)
-    upstream.put(get_accelerator_ids)
+    upstream.apply(IDS_ROW)
 
 
 _answers: dict[str, tuple[str, ...]] = {}

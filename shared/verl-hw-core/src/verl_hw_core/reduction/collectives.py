@@ -20,7 +20,6 @@ from verl_hw_core.reduction.originals import ROW, places
 _devices: set[str] = set()
 
 
-@upstream.applies(ROW)
 def install(device_type: str | None = None) -> None:
     """Replace torch.distributed's reductions for a device; a second call changes nothing.
 
@@ -28,7 +27,7 @@ def install(device_type: str | None = None) -> None:
         device_type: torch device type whose tensors are concerned, None for that of verl's platform.
     """
     _devices.add(device_type or _device_of_platform())
-    upstream.put(all_reduce, reduce, reduce_scatter, reduce_scatter_tensor, reduce_scatter_single)
+    upstream.apply(ROW)
 
 
 def _device_of_platform() -> str:

@@ -14,12 +14,6 @@ ROW = "vllm-sleep"
 """Ledger row of the replacement."""
 
 
-@upstream.applies(ROW)
-def install() -> None:
-    """Have verl's rollout configuration checked when it is made; a second call changes nothing."""
-    upstream.put(check)
-
-
 @upstream.replaces(ROW, "verl.workers.config.rollout:RolloutConfig.__post_init__")
 def check(own: Callable[[Any], None], config: Any) -> None:
     """verl's own checks, then ours."""

@@ -33,7 +33,7 @@ def usable_attention(requested: str | None, sequence_parallel: int = 1) -> Itera
         sequence_parallel: Ranks that share one pack; with more than one, sdpa exchanges heads for tokens.
     """
     _settings[:] = [(requested, sequence_parallel)]
-    upstream.put(from_pretrained)
+    upstream.apply(ROW)
     try:
         yield
     finally:

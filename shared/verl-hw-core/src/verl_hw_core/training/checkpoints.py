@@ -14,7 +14,7 @@ logger = logging.getLogger("verl_hw_core")
 def care_for_checkpoints() -> None:
     """Apply what verl's checkpoint managers need; a second call changes nothing."""
     _gather_on_the_host()
-    _say_which_random_state_is_lost()
+    upstream.apply("checkpoint-rng")
 
 
 @upstream.applies("fsdp1-checkpoint-offload")
@@ -22,11 +22,6 @@ def _gather_on_the_host() -> None:
     from verl.utils.checkpoint import fsdp_checkpoint_manager
 
     upstream.replace("fsdp1-checkpoint-offload", fsdp_checkpoint_manager, "is_cuda_available", True)
-
-
-@upstream.applies("checkpoint-rng")
-def _say_which_random_state_is_lost() -> None:
-    upstream.put(load_rng_state)
 
 
 @upstream.replaces("checkpoint-rng", "verl.utils.checkpoint.checkpoint_manager:BaseCheckpointManager.load_rng_state")

@@ -17,10 +17,9 @@ ROW = "rmpad-log-probs"
 """Ledger row of the replacements."""
 
 
-@upstream.applies(ROW)
 def replace_helpers() -> None:
     """Put our helpers in the place of verl's; a second call changes nothing."""
-    upstream.put(log_probs_from_logits_response_rmpad, log_probs_from_logits_all_rmpad)
+    upstream.apply(ROW)
 
 
 @upstream.replaces(ROW, "verl.utils.torch_functional:log_probs_from_logits_response_rmpad")

@@ -15,10 +15,9 @@ UNKNOWN = ("?", "?", "?", "?")
 """Allocated, reserved, used and total memory in verl's log lines, where the device does not tell."""
 
 
-@upstream.applies("memory-query")
 def survive_memory_queries() -> None:
     """Let verl's memory log lines say so when the device's memory cannot be asked; a second call changes nothing."""
-    upstream.put(current_memory)
+    upstream.apply("memory-query")
 
 
 @upstream.replaces("memory-query", "verl.utils.profiler.performance:_get_current_mem_info")
@@ -44,12 +43,7 @@ def pageable_where_pinned_fails() -> None:
             f"Host memory cannot be pinned ({type(error).__name__}: {error}): offloading uses pageable memory and is "
             "slower",
         )
-        _use_pageable_memory()
-
-
-@upstream.applies("pinned-memory")
-def _use_pageable_memory() -> None:
-    upstream.put(pageable_policy, offload_pageable)
+        upstream.apply("pinned-memory")
 
 
 @upstream.replaces("pinned-memory", "verl.workers.engine.fsdp.transformer_impl:CPUOffloadPolicy")

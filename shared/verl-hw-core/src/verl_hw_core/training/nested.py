@@ -71,7 +71,7 @@ def synchronize_host_copies(platform: Any) -> None:
 
     if base._get_available_device_type() != platform.device_name:
         _platforms[:] = [platform]
-        upstream.put(synchronize)
+        upstream.put("tensordict-synchronization")
 
 
 _platforms: list[Any] = []

@@ -65,10 +65,9 @@ def apply_monkey_patch(own: Callable[..., None], model: Any, *args: Any, **kwarg
     own(model, *args, **kwargs)
 
 
-@upstream.applies(ROW)
 def keep_transformers_attention() -> None:
     """Let models that run without flash attention keep transformers' attention; a second call changes nothing."""
-    upstream.put(apply_monkey_patch)
+    upstream.apply(ROW)
 
 
 def require_separate_sequences(module: Any) -> None:

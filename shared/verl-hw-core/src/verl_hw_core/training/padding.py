@@ -25,12 +25,7 @@ def replace_helpers() -> None:
 
     if hasattr(attention_utils, "_fallback_pad_input") or importlib.util.find_spec("flash_attn") is not None:
         return
-    _put_helpers()
-
-
-@upstream.applies(ROW)
-def _put_helpers() -> None:
-    upstream.put(helpers)
+    upstream.apply(ROW)
 
 
 @upstream.replaces(ROW, "verl.utils.attention_utils:_get_attention_functions")

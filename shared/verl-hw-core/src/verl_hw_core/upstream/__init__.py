@@ -6,6 +6,7 @@ from verl_hw_core.upstream.ledger import LEDGER, LedgerRow
 from verl_hw_core.upstream.patches import (
     add_kernel,
     applies,
+    apply,
     check,
     in_force,
     original,
@@ -22,6 +23,7 @@ __all__ = [
     "LedgerRow",
     "add_kernel",
     "applies",
+    "apply",
     "check",
     "in_force",
     "original",

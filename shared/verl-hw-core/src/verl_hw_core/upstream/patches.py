@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacing names of other packages: only what a ledger row declares, guarded, and so that it can be put back.
 
-What applies a row is wrapped by :func:`applies`, and hooks go through :func:`when_imported`. So nothing that fails
-is raised where it happens, which may be in the middle of verl's import: it is one WARNING, and where going on would
-give wrong numbers :func:`require_applied` refuses to build an engine.
+Rows are applied by :func:`apply` or by functions of :func:`applies`; hooks go through :func:`when_imported`. So nothing
+that fails is raised where it happens, which may be in the middle of verl's import: it is one WARNING, and where going
+on would give wrong numbers :func:`require_applied` refuses to build an engine.
 """
 
 import contextlib
@@ -39,11 +39,12 @@ _ABSENT = object()
 _rows: dict[str, LedgerRow] = {row.id: row for row in LEDGER}
 _replaced: dict[tuple[str, str], _Replaced] = {}  # by row and target
 _kernels: dict[tuple[str, str, str], Any] = {}
+_ours: dict[str, list[Callable[..., Any]]] = {}  # what replaces() has declared for a row
 _failures: dict[str, str] = {}
 
 
 def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Declare a module's function as what :func:`put` puts in the place of another package's function.
+    """Declare a module's function as what :func:`apply` puts in the place of another package's function.
 
     It is called with what it replaces as first argument, and the caller's arguments. Having a name of its own, it is
     sent to Ray's workers as a reference; where its row is not in force it does what the replaced function does.
@@ -64,23 +65,34 @@ def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[.
 
         _, *parameters = inspect.signature(function).parameters.values()
         replacement.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        vars(replacement).update(row=row, targets=targets)
+        vars(replacement)["targets"] = targets
+        _ours.setdefault(row, []).append(replacement)
         return replacement
 
     return decorate
 
 
-def put(*replacements: Callable[..., Any]) -> None:
-    """Put functions that :func:`replaces` declares in their places; what is there already stays.
+def apply(row: str, *needs: str) -> bool:
+    """Put the functions that :func:`replaces` declares for a row in their places; what is there already stays.
+
+    It raises nothing, and says whether the row is applied.
+
+    Args:
+        row: Id of the ledger row.
+        needs: Rows whose names it reads.
+    """
+    return check(*needs, row) and _attempt(row, lambda: put(row))
+
+
+def put(row: str) -> None:
+    """Do as :func:`apply`, unguarded: for functions of :func:`applies`.
 
     Raises:
-        ImportError: A module is not there.
         LookupError: A name is not there.
     """
-    for replacement in replacements:
-        row, targets = vars(replacement)["row"], vars(replacement)["targets"]
-        known = set(installed_state.applicable(declared(row)))
-        for owner, name in (installed_state.place(target) for target in targets if target in known):
+    known = set(installed_state.applicable(declared(row)))
+    for replacement in _ours.get(row, ()):
+        for owner, name in (installed_state.place(one) for one in vars(replacement)["targets"] if one in known):
             own_value = vars(owner).get(name)
             kind = type(own_value) if isinstance(own_value, staticmethod | classmethod) else None
             replace(row, owner, name, kind(replacement) if kind else replacement)

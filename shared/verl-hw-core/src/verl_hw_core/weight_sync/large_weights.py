@@ -25,12 +25,6 @@ MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 _SHARES = "_verl_hw_shares_memory"
 
 
-@upstream.applies(ROW)
-def install() -> None:
-    """Replace two methods of verl's sender; a second call changes nothing."""
-    upstream.put(init_buffer, send_large_weight)
-
-
 @upstream.replaces(ROW, f"{MODULE}:BucketedWeightSender._init_buffer")
 def init_buffer(own: Callable[[Any], None], sender: Any) -> None:
     """Make the bucket as verl does; afterwards ``use_shm`` stands only for the assertion, so it is taken back."""
