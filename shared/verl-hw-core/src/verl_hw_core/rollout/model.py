@@ -144,19 +144,16 @@ class BringupModel:
     def _move(self, device: torch.device) -> None:
         _replace_parameters(self._module, lambda one: one.to(device))
         for module in self._module.modules():
-            for name, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[name] = buffer.to(device)
+            for name, buffer in list(module.named_buffers(recurse=False, remove_duplicate=False)):
+                setattr(module, name, buffer.to(device))
 
 
 def _replace_parameters(module: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Put ``change(parameter)`` in every parameter's place; what is tied stays tied."""
     changed: dict[int, torch.nn.Parameter] = {}
     for part in module.modules():
-        for name, parameter in part._parameters.items():
-            if parameter is None:
-                continue
+        for name, parameter in list(part.named_parameters(recurse=False, remove_duplicate=False)):
             if id(parameter) not in changed:
                 value = change(parameter.data)
                 changed[id(parameter)] = torch.nn.Parameter(value, requires_grad=False)
-            part._parameters[name] = changed[id(parameter)]
+            setattr(part, name, changed[id(parameter)])

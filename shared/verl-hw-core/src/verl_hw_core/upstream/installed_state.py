@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -58,11 +59,12 @@ def _state(wanted: str) -> str:
 
 
 def installed_version(name: str) -> str | None:
-    """Return the version of an installed distribution, or None."""
+    """Return the version of an installed distribution, or of an imported module without one, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return None
+        version = getattr(sys.modules.get(name), "__version__", None)
+        return None if version is None else str(version)
 
 
 def _contains(requirement: Requirement, version: str) -> bool:

@@ -59,9 +59,10 @@ def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[.
         def replacement(*args: Any, **kwargs: Any) -> R:
             if (row, targets[0]) not in _replaced:
                 _apply_where_chosen(row)
-            if (row, targets[0]) in _replaced:
-                return function(own(row, targets[0]), *args, **kwargs)
-            return current(row, targets[0])(*args, **kwargs)  # type: ignore[no-any-return]
+            one = _replaced.get((row, targets[0]))
+            if one is None:
+                return current(row, targets[0])(*args, **kwargs)  # type: ignore[no-any-return]
+            return function(_function(one.own), *args, **kwargs)
 
         _, *parameters = inspect.signature(function).parameters.values()
         replacement.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
