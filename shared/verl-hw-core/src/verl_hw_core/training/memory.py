@@ -58,14 +58,13 @@ def offload_pageable(own: Callable[..., Any], tensor: Any, pin_memory: bool = Fa
     return own(tensor, pin_memory=False)
 
 
-@upstream.applies("activation-offload-key")
 def offload_views_apart() -> None:
     """Let verl offload each view of an activation by itself; a second call changes nothing.
 
     verl takes two saved tensors at one address for the same one. In sdpa's backward they are often two views (the keys
     before and after they were transposed or repeated), of which the second then has the first one's values.
     """
-    upstream.put(view_key)
+    upstream.apply("activation-offload-key")
 
 
 @upstream.replaces("activation-offload-key", "verl.utils.activation_offload:_get_unique_tensor_key")
