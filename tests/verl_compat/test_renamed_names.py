@@ -105,7 +105,8 @@ def outcome(function, *args):
         return f"{type(error).__name__}: {error}"
 def build(backend):
     cls = EngineRegistry.get_engine_cls("language_model", backend)
-    model = SimpleNamespace(override_config={}, hf_config=SimpleNamespace(model_type="qwen3"), use_fused_kernels=False)
+    model = SimpleNamespace(override_config={}, hf_config=SimpleNamespace(model_type="qwen3"), use_fused_kernels=False,
+                            enable_activation_offload=True)
     engine = SimpleNamespace(mixed_precision=None, ulysses_sequence_parallel_size=1, strategy=backend)
     with mock.patch.object(ray, "is_initialized", lambda: True):
         return outcome(cls, model, engine)
@@ -116,7 +117,9 @@ import torch, tensordict.base
 from verl.workers.engine.fsdp import transformer_impl
 from verl_hw_core import model_patches
 from verl_hw_sim import limits
-transformer_impl.FSDPEngine.__init__ = lambda self, *args, **kwargs: None
+def init(self, *args, **kwargs):
+    self.device_mesh = SimpleNamespace(size=lambda *_: 1, ndim=1)
+transformer_impl.FSDPEngine.__init__ = init
 def refuse(*args, **kwargs):
     raise RuntimeError("not on this chip")
 def refusing(own):
