@@ -4,6 +4,8 @@
 
 import signal
 
+pytest_plugins = ["session_plugin"]  # of tests/support
+
 
 def pytest_configure() -> None:
     """Let signals through: a runner in the background (nohup, cron) leaves them ignored, also in every child."""

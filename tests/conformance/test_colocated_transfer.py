@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -24,7 +25,7 @@ def seen() -> dict:
         env=clean_environment(**simulated_environment("cambricon", 2), OMP_NUM_THREADS="1"),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=scaled(240),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr[-3000:]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import replaced_names
+from machine_speed import scaled
 from platformkit import clean_environment, needs_cpu_torch
 from tiny_models import write_language_model, write_value_model
 
@@ -36,7 +37,7 @@ def run_program(
             env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
             stdout=stream,
             stderr=subprocess.STDOUT,
-            timeout=DEADLINE_S,
+            timeout=scaled(DEADLINE_S),
             check=False,
         )
     errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import replaced_names
 import torch
+from machine_speed import scaled
 from megatron_cases import CASES, Case
 from platformkit import clean_environment, needs_cpu_torch
 from safetensors import safe_open
@@ -42,7 +43,7 @@ def python(program: str, *arguments: object, log: Path, **environment: str) -> s
             env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
             stdout=stream,
             stderr=subprocess.STDOUT,
-            timeout=DEADLINE_S,
+            timeout=scaled(DEADLINE_S),
             check=False,
         )
 

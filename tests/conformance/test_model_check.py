@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from documents import ROOT
+from machine_speed import scaled
 from modelkit import run_with_models
 from platformkit import clean_environment, needs_cpu_torch
 
@@ -173,7 +174,7 @@ def command(*arguments: object, **environment: str) -> subprocess.CompletedProce
         env=clean_environment(PYTHONPATH=str(ROOT / "docs" / "examples"), **environment),
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=scaled(DEADLINE_S),
         check=False,
     )
 

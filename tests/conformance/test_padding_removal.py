@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 from tiny_models import write_language_model, write_value_model
 
@@ -35,7 +36,7 @@ def runs(tmp_path_factory) -> dict[int, list[dict]]:
         env=clean_environment(**settings, **simulated_environment("cambricon", max(sizes))),
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=scaled(280),
         check=False,
     )
     errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 from tiny_models import write_language_model
 
@@ -28,7 +29,7 @@ def results(tmp_path_factory) -> dict:
         env=clean_environment(**settings, **simulated_environment("enflame", 1)),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=scaled(240),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr[-3000:]

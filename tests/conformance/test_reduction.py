@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -31,7 +32,7 @@ def ranks(tmp_path_factory) -> list[dict]:
         env=clean_environment(OMP_NUM_THREADS="1", **simulated_environment("cambricon", RANKS)),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=scaled(240),
         check=False,
     )
     errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))

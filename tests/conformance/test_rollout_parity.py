@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment, needs_cpu_torch
 from tiny_models import write_language_model
 
@@ -33,7 +34,7 @@ def run(tmp_path_factory):
             env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=scaled(280),
             check=False,
         )
         assert finished.returncode == 0, finished.stderr[-3000:]

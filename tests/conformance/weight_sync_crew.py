@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from machine_speed import scaled
 from verl.checkpoint_engine import CheckpointEngineRegistry
 
 BUCKET = 40_000
@@ -89,7 +90,7 @@ class Worker:
     def answer(self) -> dict[str, Any]:
         """What the command came to; ``{"dead": True}`` when the process has ended or is stopped."""
         try:
-            if self.pipe.poll(PATIENCE):
+            if self.pipe.poll(scaled(PATIENCE)):
                 return self.pipe.recv()
         except (EOFError, ConnectionError):
             return {"dead": True}
@@ -100,7 +101,8 @@ class Crew:
     """Trainer and rollout workers. Closing it ends them all."""
 
     def __init__(self, backend: str, trainers: int = 1, rollouts: int = 2, device: bool = True, **options: Any) -> None:
-        self._settings = {"address": "127.0.0.1", "bucket_timeout": 30.0, "rendezvous_timeout": 30.0, **options}
+        self._settings = {"address": "127.0.0.1", "bucket_timeout": scaled(30.0), "rendezvous_timeout": scaled(30.0)}
+        self._settings |= options
         self._backend = backend
         self._device = device
         self.trainers = [self._start(index, trainer=True) for index in range(trainers)]
@@ -115,7 +117,7 @@ class Crew:
 
     def end(self, worker: Worker) -> None:
         worker.process.kill()
-        worker.process.join(10)
+        worker.process.join(scaled(10))
         worker.pipe.close()
 
     def add_rollout(self) -> None:
@@ -272,7 +274,7 @@ def _device_of_thread(engine: Any) -> list[int]:
     from verl.plugin.platform import get_platform
 
     current = get_platform().current_device
-    return [current(), engine._session.broadcaster.thread.submit(current).result(10)]
+    return [current(), engine._session.broadcaster.thread.submit(current).result(scaled(10))]
 
 
 def _corrupt(engine: Any) -> None:
@@ -300,7 +302,7 @@ def _trip(fault: Fault | None, done: int, kinds: tuple[str, ...]) -> None:
     if fault is None or fault.kind not in kinds or done != fault.after:
         return
     if fault.kind == "dawdle":
-        time.sleep(1)
+        time.sleep(scaled(1))
     if fault.kind in ("raise", "dawdle"):
         raise RuntimeError("planted")
     os.kill(os.getpid(), signal.SIGKILL if fault.kind == "die" else signal.SIGSTOP)

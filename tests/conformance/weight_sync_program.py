@@ -15,6 +15,7 @@ import threading
 import time
 from pathlib import Path
 
+from machine_speed import scaled
 from weight_sync_crew import Crew, Fault
 
 
@@ -59,7 +60,7 @@ def _failing(backend: str, where: str, fault: Fault, *, first: bool = True, **op
         answers = {"before": crew.update(1)} if first else {}
         began = time.monotonic()
         if fault.kind == "stop":
-            timer = threading.Timer(13.0, _wake, (crew, where))
+            timer = threading.Timer(scaled(13.0), _wake, (crew, where))
             timer.start()
         answers["failing"] = crew.update(2, {where: fault})
         answers["seconds"] = time.monotonic() - began
@@ -86,15 +87,15 @@ def sender_dies(backend: str) -> dict:
 
 
 def rollout_hangs(backend: str) -> dict:
-    return _failing(backend, "rollout 1", Fault("stop", 6), bucket_timeout=4.0)
+    return _failing(backend, "rollout 1", Fault("stop", 6), bucket_timeout=scaled(4.0))
 
 
 def sender_hangs(backend: str) -> dict:
-    return _failing(backend, "trainer 0", Fault("stop", 6), bucket_timeout=4.0)
+    return _failing(backend, "trainer 0", Fault("stop", 6), bucket_timeout=scaled(4.0))
 
 
 def rollout_is_late(backend: str) -> dict:
-    return _failing(backend, "rollout 1", Fault("late", 9), first=False, rendezvous_timeout=6.0)
+    return _failing(backend, "rollout 1", Fault("late", scaled(9)), first=False, rendezvous_timeout=scaled(6.0))
 
 
 def loader_raises(backend: str) -> dict:

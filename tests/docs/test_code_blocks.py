@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from documents import all_blocks
+from machine_speed import scaled
 
 try:
     import tomllib
@@ -54,7 +55,7 @@ def test_shell_can_be_parsed(block):
     bash = shutil.which("bash")
     assert bash is not None
     text = block.text.replace("<", "").replace(">", "")  # <placeholder> would be a redirection
-    done = subprocess.run([bash, "-n"], input=text, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([bash, "-n"], input=text, capture_output=True, text=True, timeout=scaled(20), check=False)
     assert done.returncode == 0, done.stderr
 
 

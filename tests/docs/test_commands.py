@@ -14,6 +14,7 @@ import pytest
 import typer
 import yaml
 from documents import ROOT, all_blocks, documents, shell_lines, spans
+from machine_speed import scaled
 
 SHELL = ("bash", "sh", "")
 
@@ -87,7 +88,11 @@ def test_every_verl_hw_command_exists():
 
 def test_every_dev_command_exists():
     usage = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "dev.py", "--help"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, ROOT / "scripts" / "dev.py", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=scaled(60),
     ).stdout
     commands = set(re.findall(r"^  (\w+)", usage, re.MULTILINE))
     used = {words(line)[2] for _, line in lines_with("python3 scripts/dev.py ")}

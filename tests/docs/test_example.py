@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from documents import ROOT
+from machine_speed import scaled
 
 PROGRAM = """
 import json, os, sys
@@ -47,7 +48,7 @@ def test_the_example_wheel_is_loaded_by_verl():
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=scaled(240),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -7,6 +7,7 @@ import logging
 import os
 
 import ray
+from machine_speed import scaled
 
 
 class Witness:
@@ -36,7 +37,7 @@ def main() -> None:
     asked = {name: actor.platform.remote() for name, actor in actors.items()}
     os.environ.update(hidden["env_vars"])  # Ray refuses to start under such a mask
     answers = {"driver": Witness().platform()}
-    answers.update({name: ray.get(reference, timeout=240) for name, reference in asked.items()})
+    answers.update({name: ray.get(reference, timeout=scaled(240)) for name, reference in asked.items()})
     print(json.dumps(answers))
     ray.shutdown()
 

@@ -12,6 +12,7 @@ import sys
 import ray
 import torch
 import torch.distributed as dist
+from machine_speed import scaled
 from ray import cloudpickle
 from torch.distributed import all_reduce as bound_before
 from transformers.models.qwen3 import modeling_qwen3
@@ -145,8 +146,8 @@ def main() -> None:
     asked = {
         name: run.options(runtime_env={"env_vars": variables}).remote(carrier) for name, variables in WORKERS.items()
     }
-    answers = {name: ray.get(reference, timeout=200) for name, reference in asked.items()}
-    driver["echo"] = ray.get(echo.remote(dist.all_reduce), timeout=200) is dist.all_reduce
+    answers = {name: ray.get(reference, timeout=scaled(200)) for name, reference in asked.items()}
+    driver["echo"] = ray.get(echo.remote(dist.all_reduce), timeout=scaled(200)) is dist.all_reduce
     for row in upstream.in_force():
         upstream.restore(row)
     driver["restored"] = dist.all_reduce is bound_before and bound_before.__module__.startswith("torch.distributed")

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 import ray
+from machine_speed import scaled
 
 RESTART_SECONDS = 300
 QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -83,10 +84,10 @@ def refused(function: Any) -> dict[str, Any]:
 def after_restart(worker: Any, killed: int) -> dict[str, Any]:
     """Kill the process `killed` of a worker that Ray starts again, and ask the new one."""
     ray.kill(worker, no_restart=False)
-    deadline = time.monotonic() + RESTART_SECONDS
+    deadline = time.monotonic() + scaled(RESTART_SECONDS)
     while True:
         try:
-            witness = ray.get(worker.look.remote(), timeout=RESTART_SECONDS)
+            witness = ray.get(worker.look.remote(), timeout=scaled(RESTART_SECONDS))
             if witness["pid"] != killed:  # ray.kill() returns at once: the old process may still answer
                 return witness
             problem: Exception = TimeoutError(f"process {killed} still answers")
@@ -139,7 +140,7 @@ def two_nodes(options: dict[str, Any], folder: str) -> dict[str, Any]:
     return {
         "driver": get_platform().vendor_name,
         "workers": workers,
-        "cpu_actor": ray.get(cpu_actor.look.remote(), timeout=120),
+        "cpu_actor": ray.get(cpu_actor.look.remote(), timeout=scaled(120)),
     }
 
 

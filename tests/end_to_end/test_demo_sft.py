@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -23,7 +24,7 @@ def demo(output: Path, *arguments: str, **environment: str) -> "subprocess.Compl
         env=clean_environment(**environment),
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=scaled(500),
         check=False,
     )
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 PROGRAM = Path(__file__).parent / "ray_detection_program.py"
@@ -25,7 +26,7 @@ def resolve(tmp_path: Path, **environment: str) -> dict:
         env=clean_environment(VERL_HW_PROBE_ROOT=str(root), VERL_HW_PROBE_CACHE="0", **environment),
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=scaled(280),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr[-3000:]

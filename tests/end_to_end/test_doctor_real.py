@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from doctorkit import Answer, Patient
+from machine_speed import scaled
 
 from verl_hw_sim import simulated_environment
 
@@ -103,7 +104,7 @@ def test_a_running_ray_cluster(patient: Patient) -> None:
             address = next(line.split()[1] for line in cluster.stdout if line.startswith("ADDRESS"))
             answer = patient.doctor("--check", "ray", RAY_ADDRESS=address, RAY_AUTH_MODE="token", VERL_PLATFORM="mlu")
         finally:
-            cluster.communicate("", timeout=60)
+            cluster.communicate("", timeout=scaled(60))
     assert answer["ray.cluster"]["observed"].startswith("1 nodes: ")
     assert answer["ray.resource"]["observed"] == "GPU: 2"
     assert answer["ray.agreement"]["status"] == "fail"

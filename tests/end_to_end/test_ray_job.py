@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -47,10 +48,10 @@ def job_server(tmp_path):
     command += [f"--dashboard-agent-listen-port={free_port()}"]
     command += [f"--dashboard-port={port}", "--num-cpus=4", "--num-gpus=0", '--resources={"MLU": 2}']
     with (tmp_path / "ray.log").open("w") as log:
-        environment = clean_environment(RAY_raylet_start_wait_time_s=str(START_SECONDS), **TOKEN)
+        environment = clean_environment(RAY_raylet_start_wait_time_s=f"{scaled(START_SECONDS):.0f}", **TOKEN)
         cluster = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
-            deadline = time.monotonic() + START_SECONDS
+            deadline = time.monotonic() + scaled(START_SECONDS)
             while not answers(port):
                 assert cluster.poll() is None, (tmp_path / "ray.log").read_text()[-3000:]
                 assert time.monotonic() < deadline, "the job server does not answer"
@@ -77,14 +78,14 @@ def submit(server: str, job: dict[str, str]) -> subprocess.CompletedProcess[str]
     """Submit the program; again while the server, which answers first, still knows no agent to run it."""
     runtime = json.dumps({"env_vars": job})
     command = [RAY, "job", "submit", f"--address={server}", "--runtime-env-json", runtime, "--"]
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + scaled(START_SECONDS)
     while True:
         finished = subprocess.run(
             [*command, sys.executable, "-W", "ignore", PROGRAM, "submitted", "{}"],
             env=clean_environment(**TOKEN),
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=scaled(SECONDS),
             check=False,
         )
         if "No available agent" not in finished.stdout + finished.stderr or time.monotonic() > deadline:

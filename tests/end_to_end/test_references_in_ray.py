@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -35,7 +36,7 @@ def answers() -> dict:
             env=clean_environment(OMP_NUM_THREADS="1", VERL_PLATFORM="cambricon", **simulated),
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=scaled(280),
             check=False,
         )
     finally:

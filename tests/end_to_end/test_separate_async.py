@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -33,7 +34,7 @@ def separate(workspace: Workspace, settings: RlSettings) -> list[str]:
         f"{rollout}.nnodes=1",
         f"{rollout}.n_gpus_per_node=1",
         f"{rollout}.checkpoint_engine.backend=nccl",
-        f"+{rollout}.checkpoint_engine.engine_kwargs.nccl={{checksum:true,bucket_timeout:300}}",
+        f"+{rollout}.checkpoint_engine.engine_kwargs.nccl={{checksum:true,bucket_timeout:{scaled(300):.0f}}}",
     ]
 
 
@@ -58,7 +59,7 @@ def test_three_steps(tmp_path: Path) -> None:
     )
     for _attempt in range(3):
         done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=1500, check=False
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=scaled(1500), check=False
         )
         if RAY_STARTED_TOO_SLOWLY not in done.stdout + done.stderr:
             break

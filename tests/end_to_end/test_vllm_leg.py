@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 from platformkit import clean_environment
 from tiny_models import write_model_for_vllm
 from vllm_environment import NoVllmError, python_with_vllm
@@ -76,7 +77,7 @@ def run_program(python: Path, program: str, model: Path, devices: int, **environ
         env=environment_of(devices, **environment),
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=scaled(800),
         check=False,
     )
     assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-6000:]

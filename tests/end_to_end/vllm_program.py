@@ -16,6 +16,7 @@ from typing import Any
 
 import ray
 import torch
+from machine_speed import scaled
 from safetensors.torch import load_file
 from verl.plugin.platform import get_platform
 from verl.workers.config import RolloutConfig
@@ -93,7 +94,7 @@ def sync(client: Any, llm: Any, tensors: dict[str, torch.Tensor]) -> None:
     on_device = ((name, one.to(get_platform().device_name)) for name, one in tensors.items())
     thread = threading.Thread(target=lambda: asyncio.run(sender.async_send_weights(on_device)), daemon=True)
     thread.start()
-    llm.collective_rpc("update_weights_from_ipc", kwargs={"use_shm": client.use_shm}, timeout=60)
+    llm.collective_rpc("update_weights_from_ipc", kwargs={"use_shm": client.use_shm}, timeout=scaled(60))
     thread.join(60)
 
 

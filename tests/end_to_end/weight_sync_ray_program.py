@@ -20,6 +20,7 @@ from typing import Any
 
 import ray
 import torch
+from machine_speed import scaled
 from own_ray import own_ray
 from rollout_ray_program import PROMPTS, change_weights, each, said, server_device, settings
 from verl.checkpoint_engine.base import CheckpointEngineManager
@@ -87,7 +88,7 @@ class Traffic:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(120)
+        self._thread.join(scaled(120))
 
     async def _run(self) -> None:
         params = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
@@ -104,7 +105,7 @@ class Traffic:
                 await asyncio.sleep(0.2)
 
     def wait_for(self, step: int) -> bool:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + scaled(60)
         while step not in self.steps and time.monotonic() < deadline:
             time.sleep(0.05)
         return step in self.steps
@@ -138,7 +139,9 @@ def scenario(model: Path) -> dict[str, Any]:
     rollout = config.actor_rollout_ref.rollout
     rollout.nnodes, rollout.n_gpus_per_node = 1, 2
     rollout.checkpoint_engine.backend = "nccl"
-    rollout.checkpoint_engine.engine_kwargs = {"nccl": {"bucket_timeout": 60, "rendezvous_timeout": 120}}
+    rollout.checkpoint_engine.engine_kwargs = {
+        "nccl": {"bucket_timeout": scaled(60), "rendezvous_timeout": scaled(120)}
+    }
     pool = RayResourcePool([2], use_gpu=True, max_colocate_count=3)
     actor = RayClassWithInitArgs(ray.remote(ActorRolloutRefWorker), config=config.actor_rollout_ref, role="actor")
     trainers = RayWorkerGroup(pool, actor, device_name=get_platform().device_name)

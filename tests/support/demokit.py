@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from machine_speed import scaled
+
 COMMAND = (sys.executable, "-c", "from verl_hw_tools.cli import main; main()", "demo")
 TEST_RUN = "VERL_HW_TEST_RUN"
 
@@ -31,11 +33,11 @@ class Demo:
         return self.log.read_text(encoding="utf-8")
 
     def wait(self, seconds: float = 500.0) -> int:
-        return self.process.wait(timeout=seconds)
+        return self.process.wait(timeout=scaled(seconds))
 
     def wait_for(self, text: str, file: Path | None = None, seconds: float = 240.0) -> None:
         """Wait until the output, or another file, holds a text."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + scaled(seconds)
         while not ((file or self.log).exists() and text in (file or self.log).read_text(encoding="utf-8")):
             assert self.process.poll() is None, self.said
             assert time.monotonic() < deadline, self.said
@@ -89,4 +91,4 @@ def demos_below(folder: Path) -> Iterator[Demos]:
             for pid in demo.left():
                 with suppress(ProcessLookupError):  # it ended meanwhile
                     os.kill(pid, signal.SIGKILL)
-            demo.process.wait(timeout=30)
+            demo.process.wait(timeout=scaled(30))

@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import machine_speed
+from machine_speed import scaled
+
 from verl_hw_core.facts.hardware import HardwareSpec, SmiTool, Traces
 
 SUPPORT = Path(__file__).resolve().parent
 CORE = SUPPORT.parents[1] / "shared" / "verl-hw-core" / "src"
+
+# The default of ``survey``. A tool that is to answer gets more on a slow machine; one that hangs does so for ever.
+DEADLINE_S = 2.0
 
 OK = "echo 'card 0: fine'; exit 0"
 HANGS = "exec /bin/sleep 60"
@@ -165,6 +171,7 @@ class Machine:
             "TMPDIR": str(self.cache),
             "PYTHONPATH": os.pathsep.join((str(self.site), str(CORE), str(SUPPORT))),
             "VERL_HW_PROBE_ROOT": str(self.root),
+            machine_speed.VARIABLE: str(machine_speed.factor()),
             **more,
         }
 
@@ -185,7 +192,7 @@ class Machine:
 
 
 def answer_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=scaled(60))
     assert process.returncode == 0, err
     answer: dict[str, Any] = json.loads(out.splitlines()[-1])
     return answer
@@ -195,6 +202,7 @@ def report(specs: Sequence[HardwareSpec] = SPECS, **options: Any) -> None:
     """Runs in the fresh process: surveys and prints what was found and what was changed on the way."""
     from verl_hw_core.detection import survey
 
+    options.setdefault("deadline_s", scaled(DEADLINE_S))
     environment, modules = dict(os.environ), set(sys.modules)
     started = time.monotonic()
     found = survey(specs, **options)

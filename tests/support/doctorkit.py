@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from machine_speed import scaled
+
 SECONDS = 280
 
 TORCH = """
@@ -76,6 +78,7 @@ class CheckpointEngineRegistry:
     _import_errors = {"acme_checkpoint_engine": ModuleNotFoundError("No module named 'vllm'")}
 """
 ACME_SPEC = """
+from machine_speed import scaled
 from verl_hw_core.facts.hardware import HardwareSpec, SmiTool, Traces
 SPEC = HardwareSpec(
     key="acme", display_name="Acme NPU", distribution="verl-hw-acme", device_name="acmedev", aliases=("acmedev",),
@@ -249,10 +252,10 @@ class Patient:
         """Run ``verl-hw`` with these arguments."""
         process = self.start(*arguments, **environment)
         try:
-            out, err = process.communicate(timeout=SECONDS)
+            out, err = process.communicate(timeout=scaled(SECONDS))
         except subprocess.TimeoutExpired:
             process.terminate()  # it ends its children; a kill would leave them
-            process.communicate(timeout=SECONDS)
+            process.communicate(timeout=scaled(SECONDS))
             raise
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -282,7 +285,7 @@ def bare_environment(folder: Path, without: Sequence[str]) -> str:
     """Make an environment with this one's packages but those whose names begin so; return its interpreter."""
     import pytest
 
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=SECONDS)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=scaled(SECONDS))
     site = next((folder / "lib").glob("python*/site-packages"))
     for entry in Path(pytest.__file__).resolve().parents[1].iterdir():
         if not entry.name.startswith(tuple(without)) or entry.name.startswith("verl_hw_"):

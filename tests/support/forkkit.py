@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from machine_speed import scaled
 from wheelkit import SURVEY, Answer, clean_env
 
 # What verl and verl.workers.engine import of others; one that a later stack lacks only costs time.
@@ -51,7 +52,7 @@ for line in sys.stdin:
         sys.path += case["last"]
         code = case["code"]
         break
-    deadline = time.monotonic() + {CASE_SECONDS}
+    deadline = time.monotonic() + {scaled(CASE_SECONDS)}
     while (done := os.waitpid(pid, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:
             os.kill(pid, 9)
@@ -94,7 +95,7 @@ class Forks:
         assert self._parent.stdin is not None
         self._parent.stdin.close()
         try:
-            self._parent.wait(timeout=CASE_SECONDS)
+            self._parent.wait(timeout=scaled(CASE_SECONDS))
         except subprocess.TimeoutExpired:
             self._parent.kill()
             self._parent.wait()

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import torch
+from machine_speed import scaled
 from platformkit import clean_environment
 
 from verl_hw_sim import simulated_environment
@@ -81,7 +82,7 @@ def run(
         *(f"{name}={value}" for name, value in options.items()),
         "trainer.rollout_data_dir=answers",
         # One batch holds the answers of a step, so that both runs multiply matrices of the same shapes.
-        "+actor_rollout_ref.rollout.engine_kwargs.hf_bringup.batch_window_seconds=0.5",
+        f"+actor_rollout_ref.rollout.engine_kwargs.hf_bringup.batch_window_seconds={scaled(0.5)}",
     ]
     log = workspace.training.driver_log
     code = train(
@@ -90,7 +91,7 @@ def run(
         chosen,
         environment=_environment(vendor, settings, root, modules),
         watch=lambda: log.exists() and log.stat().st_size,
-        stall_seconds=seconds,
+        stall_seconds=scaled(seconds),
     )
     assert code == 0, log.read_text()[-6000:]
     return _read(root, workspace)

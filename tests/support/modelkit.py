@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from documents import ROOT
+from machine_speed import scaled
 from platformkit import clean_environment
 
 MODULES = (ROOT / "tests" / "conformance", ROOT / "docs" / "examples")
@@ -34,7 +35,7 @@ def run_with_models(*arguments: object, log: Path, seconds: int, path: str = "",
             ),
             stdout=stream,
             stderr=subprocess.STDOUT,
-            timeout=seconds,
+            timeout=scaled(seconds),
             check=False,
         )
     assert done.returncode == 0, log.read_text()[-3000:]

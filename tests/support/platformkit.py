@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_sim import simulated_environment
 
@@ -30,7 +31,7 @@ def platform_answers(vendor: str, devices: int = 4, **environment: str) -> dict:
         env=clean_environment(**simulated_environment(vendor, devices), **environment),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=scaled(240),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr[-3000:]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from machine_speed import scaled
 from platformkit import clean_environment
 
 SUPPORT = Path(__file__).parent
@@ -22,12 +23,12 @@ def answer_of(program: Path, *arguments: object, seconds: int = 800, **environme
             OMP_NUM_THREADS="1",
             HF_HUB_OFFLINE="1",
             PYTHONPATH=os.pathsep.join((str(program.parent), str(SUPPORT))),
-            RAY_raylet_start_wait_time_s="300",  # a busy machine took more than 120 s
+            RAY_raylet_start_wait_time_s=f"{scaled(300):.0f}",  # a busy machine took more than 120 s
             **environment,
         ),
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=scaled(seconds),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr[-4000:]

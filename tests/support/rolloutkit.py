@@ -7,6 +7,7 @@ import random
 from types import SimpleNamespace
 
 import torch
+from machine_speed import scaled
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from verl_hw_core.rollout.batching import Request
@@ -85,7 +86,7 @@ def tiny_server(model, *, sleep_level=2, counter=None, **changes):
     settings = {name: changes.pop(name) for name in tuple(changes) if name in Settings.__dataclass_fields__}
     return BringupServer(
         build=lambda: model,
-        settings=Settings(**{"batch_window_seconds": 0.002, **settings}),
+        settings=Settings(**{"batch_window_seconds": scaled(0.002), **settings}),
         rollout=rollout_config(**changes),
         completion=SimpleNamespace,
         count=count,
@@ -117,7 +118,7 @@ def served(test, server):
     async def main():
         await server.launch()
         try:
-            return await asyncio.wait_for(test(server), timeout=60)
+            return await asyncio.wait_for(test(server), timeout=scaled(60))
         finally:
             server._batches.cancel()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_speed import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
 # Vendor wheels: entry point and platform key -> torch device type. Stated here, not read from the wheels under test.
@@ -63,7 +64,7 @@ def run(
         cwd=cwd or tempfile.gettempdir(),  # not the workspace, whose settings uv would apply
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=scaled(seconds),
         check=False,
     )
     if check and done.returncode != 0:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_python import fake_python
+from machine_speed import scaled
 from wheelkit import VENDORS, from_index, uv
 
 from verl_hw_tools.acceptance.baseline import baseline_lines, main
@@ -37,7 +38,7 @@ def baseline(place, *arguments, **variables):
     environment = {**kept, **place, "PYTHON": str(python), "VENDOR": "none", **variables}
     environment = {name: value for name, value in environment.items() if value is not None}
     done = subprocess.run(
-        ["bash", SCRIPT, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+        ["bash", SCRIPT, *arguments], env=environment, capture_output=True, text=True, timeout=scaled(120), check=False
     )
     return done, called
 
@@ -223,7 +224,7 @@ def test_what_cannot_start_ends_with_2(changed, arguments, message, place):
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=scaled(120),
         check=False,
     )
     assert done.returncode == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from detectionkit import CAMBRICON, ENFLAME, METAX, SPECS, Machine, make_spec
+from machine_speed import scaled
 
 from verl_hw_core.detection import Evidence, Verdict, explain, forget, survey
 from verl_hw_core.detection.evidence import weigh
@@ -137,5 +138,9 @@ def test_probe_root_must_be_a_folder(machine: Machine, monkeypatch: pytest.Monke
 def test_survey_without_traces_is_quick(machine: Machine) -> None:
     survey(SPECS)  # imports what probing needs
     forget()
-    # 50 ms for one vendor is the limit; four take about 5 ms on an idle core, and this machine may be busy.
-    assert survey(SPECS).seconds < 0.2
+    # 50 ms for one vendor is the limit; four take about 5 ms on an idle core, the best of several tells.
+    taken = []
+    for _ in range(5):
+        taken.append(survey(SPECS).seconds)
+        forget()
+    assert min(taken) < scaled(0.2)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_core.errors import TrainingFailedError
 from verl_hw_core.processes import MARK_ENV, run_launcher
 
 # A launcher that, as torchrun does, starts a worker in a session of its own; the worker ignores SIGTERM.
-WORKER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+WORKER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 LAUNCHER = f"""
 import subprocess, sys, time
 worker = subprocess.Popen([sys.executable, "-c", {WORKER!r}], start_new_session=True)
@@ -30,7 +31,7 @@ def launch(folder: Path, seconds: float, watch: Callable[[], object] = lambda: 0
         folder=folder,
         log=folder / "log",
         watch=watch,
-        stall_seconds=stall,
+        stall_seconds=scaled(stall),
     )
 
 
@@ -53,14 +54,14 @@ def test_exit_code_and_no_stray_worker(tmp_path: Path) -> None:
 
 def test_a_launch_without_progress_is_ended(tmp_path: Path) -> None:
     start = time.monotonic()
-    with pytest.raises(TrainingFailedError, match="no progress for 1 s"):
-        launch(tmp_path, 60, stall=1.0)
-    assert time.monotonic() - start < 20
+    with pytest.raises(TrainingFailedError, match=f"no progress for {scaled(1.0):.0f} s"):
+        launch(tmp_path, 600, stall=1.0)
+    assert time.monotonic() - start < scaled(20)
     assert not alive(worker_pid(tmp_path))
 
 
 def test_progress_keeps_a_launch_going(tmp_path: Path) -> None:
-    assert launch(tmp_path, 2.0, watch=time.monotonic, stall=0.8) == 3
+    assert launch(tmp_path, scaled(2.0), watch=time.monotonic, stall=0.8) == 3
 
 
 def test_an_interrupt_ends_launcher_and_worker(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_an_interrupt_ends_launcher_and_worker(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        launch(tmp_path, 60, watch)
+        launch(tmp_path, 600, watch)
     assert not alive(worker_pid(tmp_path))
 
 
@@ -79,12 +80,12 @@ from pathlib import Path
 from verl_hw_core.processes import run_launcher
 folder = Path(sys.argv[1])
 run_launcher(sys.argv[2:], environment=dict(os.environ), folder=folder, log=folder / "log", watch=lambda: 0,
-             stall_seconds=60)
+             stall_seconds=600)
 """
 
 
 def test_a_command_that_is_killed_takes_launcher_and_worker_along(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", COMMAND, str(tmp_path), sys.executable, "-c", LAUNCHER, "60"]
+    command = [sys.executable, "-c", COMMAND, str(tmp_path), sys.executable, "-c", LAUNCHER, "600"]
     log = tmp_path / "log"
     with subprocess.Popen(command) as process:
         wait_until(lambda: log.exists() and "up" in log.read_text())
@@ -93,7 +94,7 @@ def test_a_command_that_is_killed_takes_launcher_and_worker_along(tmp_path: Path
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + scaled(seconds)
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -101,7 +102,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 def test_processes_of_others_are_left_alone(tmp_path: Path) -> None:
     environment = {**os.environ, MARK_ENV: "someone-else"}
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"], env=environment) as other:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=environment) as other:
         launch(tmp_path, 0.2)
         assert other.poll() is None
         other.kill()

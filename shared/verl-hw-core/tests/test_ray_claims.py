@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from machine_speed import scaled
 
 from verl_hw_core.errors import DeviceAssignmentError
 from verl_hw_core.ray_support import claims
@@ -69,9 +70,9 @@ def test_processes_at_once(file):
     takers = [context.Process(target=_take, args=(file, f"a/{index}", found)) for index in range(8)]
     for taker in takers:
         taker.start()
-    cards = {found.get(timeout=60) for _ in takers}
+    cards = {found.get(timeout=scaled(60)) for _ in takers}
     for taker in takers:
-        taker.join(60)
+        taker.join(scaled(60))
     assert cards == {str(card) for card in range(8)}
 
 

@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_core.errors import ReductionError
 from verl_hw_core.reduction import probe
@@ -30,7 +31,7 @@ class Library:
 
     def __init__(self, ranks, faulty_op):
         self.ranks, self.faulty_op = ranks, faulty_op
-        self.barrier = threading.Barrier(ranks, timeout=20)
+        self.barrier = threading.Barrier(ranks, timeout=scaled(20))
         self.board = {}
         self.issued = [[] for _ in range(ranks)]
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 
 import pytest
+from machine_speed import scaled
 
 pytest.importorskip("torch")
 from rolloutkit import request, served, sync, tiny_model, tiny_module, tiny_server, trainer_log_probs
@@ -35,7 +36,7 @@ class Watched:
         self.batches.append([one.request_id for one in batch])
         self.calls.append("generate")
         self.begun.set()
-        assert self.go.wait(30)
+        assert self.go.wait(scaled(30))
         self._model.generate(batch)
 
     def __getattr__(self, name):
@@ -52,7 +53,7 @@ def ask(server, *names, prompt=PROMPT, **given):
 
 
 async def until(event):
-    assert await asyncio.to_thread(event.wait, 30)
+    assert await asyncio.to_thread(event.wait, scaled(30))
 
 
 def test_requests_that_arrive_together_share_a_batch():
@@ -286,8 +287,8 @@ class TestSyncs:
         async def main(server):
             asked = ask(server, "a")[0]
             await until(watched.begun)
-            await asyncio.wait_for(server.set_global_steps(3), timeout=1)
-            await asyncio.wait_for(server.clear_kv_cache(), timeout=1)
+            await asyncio.wait_for(server.set_global_steps(3), timeout=scaled(10))
+            await asyncio.wait_for(server.clear_kv_cache(), timeout=scaled(10))
             watched.go.set()
             await asked
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_core.facts.run_facts import RUN_FACTS_ENV, device_of, read_facts, record_engine
 
@@ -93,5 +94,7 @@ def test_an_unfinished_line_is_left_out(tmp_path: Path) -> None:
 def test_the_hook_imports_nothing_heavy() -> None:
     heavy = ("torch", "verl", "rich", "wrapt")
     code = f"import sys, verl_hw_core.facts.run_facts; print([n for n in {heavy} if n in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=scaled(60), check=True
+    ).stdout
     assert out.strip() == "[]"

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_core.errors import WeightTransferError
 from verl_hw_core.weight_sync import topology
@@ -29,7 +30,7 @@ def gather(world_size: int, seconds: float, act) -> Gathering:
         other = threading.Thread(target=act, args=(listener.getsockname()[1],))
         other.start()
         try:
-            gathering.run(time.monotonic() + seconds)
+            gathering.run(time.monotonic() + scaled(seconds))
         finally:
             other.join()
     return gathering
@@ -37,7 +38,7 @@ def gather(world_size: int, seconds: float, act) -> Gathering:
 
 def test_a_rank_with_the_token_joins_and_both_can_talk():
     spokes = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + scaled(20)
     gathering = gather(2, 20, lambda port: spokes.append(Spoke.join(HOST, port, "secret", 1, TERMS, deadline)))
     hub, (spoke,) = Hub(gathering.joined), spokes
     hub.tell({"bucket": 0})
@@ -74,7 +75,7 @@ def test_a_stranger_is_turned_away_and_the_rank_is_named(greeting):
     def visit(port: int) -> None:
         with socket.create_connection((HOST, port)) as stranger:
             stranger.sendall(greeting)
-            time.sleep(0.6)
+            time.sleep(scaled(0.6))
 
     with pytest.raises(FailureFoundError) as caught:
         gather(2, 0.5, visit)
@@ -85,7 +86,7 @@ def test_a_stranger_is_turned_away_and_the_rank_is_named(greeting):
 def test_a_wrong_token_is_refused_and_counted():
     def visit(port: int) -> None:
         with pytest.raises(ChannelClosedError):
-            join(HOST, port, "guess", 1, TERMS, time.monotonic() + 5)
+            join(HOST, port, "guess", 1, TERMS, time.monotonic() + scaled(5))
 
     with pytest.raises(FailureFoundError, match="1 connections did not know the token"):
         gather(2, 1.0, visit)
@@ -95,18 +96,18 @@ def test_a_listener_that_does_not_know_the_token_is_refused():
     with listen(HOST) as listener:
 
         def answer() -> None:
-            wait_for(listener, 5)
+            wait_for(listener, scaled(5))
             channel = Channel(listener.accept()[0])
-            channel.send({"nonce": "0"}, 5)
-            wait_for(channel, 5)
-            channel.send({"proof": "0"}, 5)
-            wait_for(channel, 5)
+            channel.send({"nonce": "0"}, scaled(5))
+            wait_for(channel, scaled(5))
+            channel.send({"proof": "0"}, scaled(5))
+            wait_for(channel, scaled(5))
             channel.close()
 
         other = threading.Thread(target=answer)
         other.start()
         with pytest.raises(ChannelClosedError, match="does not know the token"):
-            join(HOST, listener.getsockname()[1], "secret", 1, TERMS, time.monotonic() + 5)
+            join(HOST, listener.getsockname()[1], "secret", 1, TERMS, time.monotonic() + scaled(5))
         other.join()
 
 
@@ -115,7 +116,7 @@ def test_other_terms_are_told_to_both():
 
     def visit(port: int) -> None:
         try:
-            Spoke.join(HOST, port, "secret", 1, {"bucket_size": 2}, time.monotonic() + 5)
+            Spoke.join(HOST, port, "secret", 1, {"bucket_size": 2}, time.monotonic() + scaled(5))
         except FailureFoundError as found:
             told.append(found.failure.reason)
 
@@ -129,13 +130,13 @@ def test_other_terms_are_told_to_both():
 def test_long_messages_and_a_reader_that_does_not_read():
     with listen(HOST) as listener:
         ours = Channel(socket.create_connection(listener.getsockname()))
-        wait_for(listener, 5)
+        wait_for(listener, scaled(5))
         theirs = Channel(listener.accept()[0])
     message = {"pieces": ["x" * 100] * 100_000}
-    sender = threading.Thread(target=ours.send, args=(message, 60))
+    sender = threading.Thread(target=ours.send, args=(message, scaled(60)))
     sender.start()
     while (found := theirs.receive()) is None:
-        wait_for(theirs, 5)
+        wait_for(theirs, scaled(5))
     sender.join()
     assert found == message
     with pytest.raises(ChannelClosedError, match=r"took no message for 0\.2 s"):

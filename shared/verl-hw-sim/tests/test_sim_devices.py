@@ -49,5 +49,5 @@ def test_a_backward_as_last_act_does_not_abort_the_process(vendor, simulate):
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_start_up_is_quick_once_built(vendor, simulate):
-    # 0.15 to 0.25 s on a quiet machine; CPU time, since test machines are not quiet.
-    assert simulate(vendor, _suites(vendor)).start_cpu_seconds < 0.6
+    # 0.15 to 0.25 s of CPU time on a quiet machine, where importing torch takes 2.
+    assert simulate(vendor, _suites(vendor)).start_share < 0.3

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_sim import simulated_environment
 
@@ -52,7 +53,7 @@ def test_torch_cuda_means_the_simulated_device(vendor):
         env={**os.environ, **simulated_environment(vendor, 2)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=scaled(240),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -62,7 +63,7 @@ def test_without_a_simulation_it_is_an_error():
     environment = {name: value for name, value in os.environ.items() if name != "VERL_HW_SIM"}
     done = subprocess.run(
         [sys.executable, "-c", "import verl_hw_sim.cuda_migration"],
-        env=environment, capture_output=True, text=True, timeout=240, check=False,
+        env=environment, capture_output=True, text=True, timeout=scaled(240), check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "NotSimulatingError" in done.stderr

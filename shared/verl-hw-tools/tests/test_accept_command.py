@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import run_logs
 from grpo_toy import records
+from machine_speed import scaled
 from typer.testing import CliRunner
 
 from verl_hw_tools.acceptance.metrics import GRAD_NORM
@@ -204,7 +205,7 @@ def test_a_missing_package_is_named_with_the_line_to_type(missing, logs, tmp_pat
         "from verl_hw_tools.cli import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=scaled(120))
     assert done.returncode == 2, done.stderr
     assert "pip install 'verl-hw-tools[accept]'" in done.stderr
     assert done.stdout == ""
@@ -219,7 +220,7 @@ def test_neither_torch_nor_verl_is_imported(logs):
         "except SystemExit:\n    pass\n"
         "sys.stderr.write(' '.join(sorted({'torch', 'verl', 'pandas', 'matplotlib'} & set(sys.modules))))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=scaled(120))
     assert json.loads(done.stdout)["verdict"] == "accepted"
     assert done.stderr == ""
 
@@ -234,6 +235,6 @@ def test_help_imports_none_of_what_computes():
         "heavy = {'numpy', 'scipy', 'rich', 'verl_hw_tools.acceptance'}\n"
         "sys.stderr.write(' '.join(sorted(heavy & set(sys.modules))))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=scaled(120))
     assert "--reference" in done.stdout
     assert done.stderr == ""

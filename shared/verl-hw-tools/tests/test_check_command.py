@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from machine_speed import scaled
 from typer.testing import CliRunner
 
 from verl_hw_core.errors import UnknownVendorError
@@ -174,4 +175,4 @@ def test_the_command_imports_no_torch():
         "import sys, verl_hw_tools.conformance, verl_hw_tools.conformance.show, verl_hw_tools.conformance.junit; "
         "sys.exit(bool({'torch', 'verl'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=scaled(60), check=False).returncode == 0

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_core import processes
 from verl_hw_core.facts.hardware import HardwareSpec
@@ -95,14 +96,14 @@ def run_ranks(tmp_path, monkeypatch):
     monkeypatch.setattr(
         launch, "run_launcher", lambda command, **options: real([sys.executable, str(starter), command[-1]], **options)
     )
-    monkeypatch.setattr("verl_hw_tools.conformance.watcher._LEAST_PATIENCE", 0.5)
+    monkeypatch.setattr("verl_hw_tools.conformance.watcher._LEAST_PATIENCE", scaled(0.5))
     monkeypatch.setattr("verl_hw_tools.conformance.watcher._PATIENCE", 0.0)
 
     def run(names: str, processes: int = 2, deadline: float = 30.0, group: str = "group"):
         checks = tuple(
             ListedCheck(id=f"{group}.{name}", title=name, blocks="work", processes=processes) for name in names.split()
         )
-        plan = LaunchPlan(vendor="acme", group=group, processes=processes, checks=checks, deadline=deadline)
+        plan = LaunchPlan(vendor="acme", group=group, processes=processes, checks=checks, deadline=scaled(deadline))
         folder = tmp_path / "launches"
         folder.mkdir()
         seen: list[str] = []
@@ -134,7 +135,7 @@ def test_a_rank_that_dies_costs_its_check_and_a_new_launch(run_ranks):
 def test_a_check_that_hangs_ends_at_its_deadline(run_ranks):
     results, _ = run_ranks("hangs last", processes=1, deadline=1.0)
     assert results["hangs"].status is Status.CRASH
-    assert "no answer within 1 s" in results["hangs"].observed
+    assert f"no answer within {scaled(1.0):.0f} s" in results["hangs"].observed
     assert results["last"].status is Status.OK
 
 
@@ -158,12 +159,14 @@ def test_ranks_that_do_not_start_say_why_once_for_each_check(run_ranks):
     assert launches == 1
 
 
-@pytest.mark.parametrize(("group", "says"), [("ends_badly", "SIGABRT"), ("never_ends", "no sign of life within 2 s")])
+@pytest.mark.parametrize(
+    ("group", "says"), [("ends_badly", "SIGABRT"), ("never_ends", "no sign of life within {:.0f} s")]
+)
 def test_processes_that_do_not_end_well_are_a_warning(run_ranks, group, says):
     results, launches = run_ranks("first", processes=1, group=group, deadline=2.0)
     assert results["first"].status is Status.OK
     assert results["exit"].status is Status.WARN
-    assert says in results["exit"].observed
+    assert says.format(scaled(2.0)) in results["exit"].observed
     assert launches == 1
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_speed import scaled
 from typer.testing import CliRunner
 
 from verl_hw_core.facts.hardware import HardwareSpec, Traces
@@ -152,5 +153,5 @@ def test_it_needs_no_torch_and_imports_none() -> None:
         "sys.argv = ['verl-hw', 'detect', '--json']\nmain()\n"
     )
     command = [sys.executable, "-c", code]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    out = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=True).stdout
     assert json.loads(out)["schema"] == 1

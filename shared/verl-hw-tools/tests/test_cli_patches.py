@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from machine_speed import scaled
 from typer.testing import CliRunner
 
 from verl_hw_core import model_patches
@@ -84,5 +85,7 @@ def test_by_default_the_command_shows_what_is_replaced(monkeypatch):
 def test_the_command_imports_no_torch():
     code = "import sys\nfrom verl_hw_tools.cli.app import app\ntry: app(['patches'])\nexcept SystemExit: pass\n"
     code += "print('torch' in sys.modules, 'verl' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=scaled(60), check=True
+    ).stdout
     assert out.splitlines()[-1] == "False False"

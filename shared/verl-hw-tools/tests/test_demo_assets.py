@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 
 from verl_hw_tools.demo.assets import LONGEST_SEQUENCE, write_assets, write_model, write_tokenizer
 from verl_hw_tools.demo.pairs import LONGEST_PAIR, Pair
@@ -50,7 +51,7 @@ def test_transformers_loads_model_and_tokenizer_and_every_byte_is_a_token(tmp_pa
     write_tokenizer(tmp_path)
     parameters = write_model(tmp_path, seed=0)
     command = [sys.executable, "-c", CHECK, str(tmp_path)]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stdout
+    out = subprocess.run(command, capture_output=True, text=True, timeout=scaled(200), check=True).stdout
     seen = json.loads(out.splitlines()[-1])
     assert seen["same"]
     assert seen["tokens"] == seen["bytes"]

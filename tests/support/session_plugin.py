@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""pytest plugin: deadlines follow the machine's speed, and a session ends within its budget.
+
+With ``--time-budget`` slow tests are left out as :mod:`time_budget` plans; one that is reached when the time is over
+all the same, since the machine became slower meanwhile, is skipped. What was not run is said before pytest's last line.
+"""
+
+import os
+import time
+from collections.abc import Generator
+from typing import Any
+
+import machine_speed
+import pytest
+import time_budget
+
+# When the budget ends, by the machine's monotonic clock, for the worker processes too.
+_END = "VERL_HW_TESTS_END"
+_LEFT_OUT = "left_out"
+_TOO_LATE = "the time budget is over"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--time-budget``."""
+    parser.getgroup("general").addoption(
+        "--time-budget", type=float, metavar="SECONDS", help="leave out slow tests, as far as the session needs it"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the machine, once a session, and begin to count."""
+    machine_speed.measure_once()
+    config.pluginmanager.register(_Session(config), "verl-hw-session")
+
+
+def pytest_report_header() -> str:
+    """Say how slow the machine is."""
+    return f"machine speed: {machine_speed.factor():.2f} times the time of a quiet machine"
+
+
+class _Session:
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        self.lines: list[str] = []
+        self.budget: float | None = config.getoption("--time-budget")
+        if self.budget is not None and self.worker is None:
+            os.environ[_END] = str(time.monotonic() + self.budget)
+
+    @pytest.hookimpl(trylast=True)  # after -m and -k
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self._scale_timeouts(items)
+        plan = time_budget.plan(
+            items,
+            time_budget.Costs.read(),
+            factor=machine_speed.factor(),
+            workers=self._workers(),
+            budget=self.budget,
+        )
+        if plan.left_out:
+            kept = set(map(id, plan.kept))
+            self.config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+            self.lines = [
+                f"left out, since this machine takes {machine_speed.factor():.1f} times as long as a quiet one and the "
+                f"selection {plan.wanted / 60:.0f} of {(self.budget or 0) / 60:.0f} minutes:",
+                *(f"  {one}" for one in plan.left_out),
+            ]
+        if self.budget is not None and plan.seconds > self.budget:
+            self.lines.append(f"the tests that are left are expected to take {plan.seconds / 60:.0f} minutes")
+        if self.budget is not None or self.worker is not None:
+            items[:] = plan.kept
+
+    def _scale_timeouts(self, items: list[pytest.Item]) -> None:
+        by_hand = self.config.getoption("timeout", None) is not None
+        for item in items:
+            mark = item.get_closest_marker("timeout")
+            if mark is None and by_hand:
+                continue
+            quiet = (mark.args or [mark.kwargs["timeout"]])[0] if mark else float(self.config.getini("timeout"))
+            item.add_marker(pytest.mark.timeout(machine_speed.scaled(quiet)), append=False)
+
+    def _workers(self) -> int:
+        if self.worker is not None:
+            return int(self.worker["workercount"])
+        return 1
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if self.budget is not None and time_budget.is_slow(item) and time.monotonic() > float(os.environ[_END]):
+            self.lines.append(f"left out, {_TOO_LATE}: {item.nodeid}")
+            pytest.skip(_TOO_LATE)
+
+    def pytest_sessionfinish(self) -> None:
+        if self.worker is not None:
+            self.config.workeroutput[_LEFT_OUT] = self.lines  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.lines += [line for line in getattr(node, "workeroutput", {}).get(_LEFT_OUT, []) if line not in self.lines]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, Any, Any]:
+        result = yield
+        for line in self.lines:
+            terminalreporter.write_line(line)
+        return result
