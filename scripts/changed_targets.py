@@ -25,6 +25,9 @@ _TOOLS_TESTS = (
     "tests/conformance/test_check_faults.py tests/conformance/test_model_check.py"
 )
 _VENDOR = re.compile(r"packages/(verl-hw-[a-z0-9-]+)/")
+# Nothing else looks at them: what a release takes is tried on a workspace of the tests' own.
+RELEASE_TOOLS = {"name": "release tools", "tests": "--slow tests/release"}
+_RELEASE = re.compile(r"scripts/release|tests/release/")
 _TEXT = re.compile(r"docs/|[A-Z_]+\.md$|\.github/ISSUE_TEMPLATE/")
 
 
@@ -47,10 +50,15 @@ def changed_files(base: str) -> list[str] | None:
 
 
 def targets(files: Iterable[str] | None) -> list[dict[str, str]]:
-    """Return the targets of a change: one a vendor, tools, text, or everything when anything else was touched."""
+    """Return the targets of a change: one a vendor, tools, text, or everything when anything else was touched.
+
+    Where the release tools changed, all their tests are a target of its own.
+    """
     if files is None:
         return [EVERYTHING]
+    files = list(files)
     found = {}
+    more = [RELEASE_TOOLS] if any(map(_RELEASE.match, files)) else []
     for file in files:
         if vendor := _VENDOR.match(file):
             name = vendor.group(1)
@@ -60,7 +68,7 @@ def targets(files: Iterable[str] | None) -> list[dict[str, str]]:
         elif _TEXT.match(file):
             found["text"] = "tests/docs"
         else:
-            return [EVERYTHING]
+            return [EVERYTHING, *more]
     return [{"name": name, "tests": tests} for name, tests in sorted(found.items())] or [EVERYTHING]
 
 

@@ -84,7 +84,7 @@ def test_another_package_adds_checks(install_checks):
     assert report.passed
 
 
-@pytest.mark.ci
+@pytest.mark.ci(priority=2)
 def test_a_package_whose_checks_are_broken_is_a_failure(install_checks):
     install_checks("raise ImportError('libacme.so is missing')")
     report = run(Settings(only=("acme",)))
@@ -93,7 +93,7 @@ def test_a_package_whose_checks_are_broken_is_a_failure(install_checks):
     assert "libacme.so is missing" in result.observed
 
 
-@pytest.mark.ci
+@pytest.mark.ci(priority=2)
 def test_one_device_skips_what_needs_several(monkeypatch, tmp_path):
     monkeypatch.setenv("VERL_HW_SIM", "enflame:1")
     report = run(Settings(only=("selection",)))

@@ -71,7 +71,7 @@ def reference(models, tmp_path_factory):
     scope="module",
     params=[
         "cambricon",
-        "enflame",
+        pytest.param("enflame", marks=pytest.mark.slow),  # dispatched like cambricon
         "intel",
         pytest.param("metax", marks=[pytest.mark.slow, needs_cpu_torch]),
     ],

@@ -26,11 +26,17 @@ DEADLINE_S = 900
 SHARP = 1e-5
 ROUNDED = {"bfloat16": 5e-3, "float16": 1e-3}
 BY_NAME = {case.name: case for case in CASES}
-IN_CI = ("tp2-sequence-parallel", "pp2", "ep2", "cp2", "bf16-tp2", "bf16-critic")
+# One for each way to share a model, and bfloat16 with a checkpoint and a value head.
+IN_CI = {"tp2-sequence-parallel": 1, "bf16-critic": 1, "pp2": 2, "ep2": 2, "cp2": 2}
+
+
+def _param(case: Case):
+    return pytest.param(case, marks=[pytest.mark.ci(priority=IN_CI[case.name])] if case.name in IN_CI else [])
+
 
 every_case = pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.ci] if case.name in IN_CI else []) for case in CASES],
+    list(map(_param, CASES)),
     ids=lambda case: case.name,
 )
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]
@@ -161,7 +167,7 @@ def test_offload_frees_the_device_and_comes_back(case: Case, results):
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.ci] if case.name in IN_CI else []) for case in CASES if case.checkpoint],
+    [_param(case) for case in CASES if case.checkpoint],
     ids=lambda case: case.name,
 )
 def test_a_checkpoint_restores_and_replays_exactly(case: Case, results):

@@ -118,7 +118,6 @@ def assert_ended(demo: Demo, number: signal.Signals) -> None:
     assert "Traceback" not in said
 
 
-@pytest.mark.ci
 def test_ctrl_c_while_training_ends_every_process(demos: Demos) -> None:
     demo = demos.start("--vendor", "cambricon", "--steps", "300")
     demo.wait_for("step   1")
@@ -130,7 +129,6 @@ def test_ctrl_c_while_training_ends_every_process(demos: Demos) -> None:
     assert_ended(demo, signal.SIGINT)
 
 
-@pytest.mark.ci
 def test_a_termination_request_while_compiling_ends_the_compiler(demos: Demos, tmp_path: Path) -> None:
     demo = demos.start("--vendor", "cambricon", VERL_HW_SIM_CACHE=str(tmp_path / "cache"))
     demo.wait_for("compiling", demo.output / "simulator.log")

@@ -16,7 +16,6 @@ def refused(workspace, capsys, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.ci
 def test_a_release_of_core_then_of_a_vendor(workspace, capsys):
     workspace.prepared("verl-hw-core")
     assert workspace.release("release", "core", "--dry-run") == 0
@@ -133,7 +132,7 @@ def test_metadata_that_an_index_rejects_are_refused(workspace, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.ci
+@pytest.mark.ci(priority=3)
 def test_a_wheel_that_fails_its_tests_is_refused(workspace, capsys):
     workspace.edit("verl-hw-sim", "src/verl_hw_sim/__init__.py", "return number", "return number + 1")
     workspace.prepared("sim")
@@ -141,7 +140,6 @@ def test_a_wheel_that_fails_its_tests_is_refused(workspace, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.ci
 def test_a_core_that_breaks_a_released_vendor_is_refused(workspace, capsys):
     workspace.prepared("acme")
     workspace.git("tag", "verl-hw-acme-v0.1.0")

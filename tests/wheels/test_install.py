@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from wheelkit import clean_env, from_index, run, tiny_wheel, uv
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = [pytest.mark.slow, pytest.mark.ci(priority=2)]
 
 IMAGES = {"verl-hw-cambricon": "2.9.1+mlu1.29", "verl-hw-metax": "2.8.0+metax3.5"}
 # The interpreter below the environment that runs the tests, so that its packages are not seen.

@@ -14,7 +14,7 @@ from wheelkit import ROOT, VENDORS, from_index, run, uv
 
 from verl_hw_tools.doctor.versions import version_table
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = [pytest.mark.slow, pytest.mark.ci(priority=2)]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 WHEELS = ["verl-hw-core", "verl-hw-tools", "verl-hw-sim", *(f"verl-hw-{vendor}" for vendor in VENDORS)]
