@@ -75,7 +75,7 @@ class _Session:
         by_hand = self.config.getoption("timeout", None) is not None
         for item in items:
             mark = item.get_closest_marker("timeout")
-            if mark is None and by_hand:
+            if mark is None and (by_hand or not self.config.getini("timeout")):
                 continue
             quiet = (mark.args or [mark.kwargs["timeout"]])[0] if mark else float(self.config.getini("timeout"))
             item.add_marker(pytest.mark.timeout(machine_speed.scaled(quiet)), append=False)
