@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write what CI's tests take, so that a slow day knows which ones there is no time for (see docs/development.md).
 
-    CI=true python3 scripts/dev.py test --ci --junitxml=/tmp/ci.xml
-    python3 scripts/write_test_costs.py /tmp/ci.xml --factor 1.07
+    CI=true python3 scripts/dev.py test --ci --junitxml=ci.xml
+    python3 scripts/write_test_costs.py ci.xml --factor 1.07
 
 The factor is the "machine speed" of that run, which pytest prints at its beginning.
 """

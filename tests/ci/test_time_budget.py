@@ -120,6 +120,13 @@ def test_the_committed_costs_name_tests_that_exist():
         assert f"def {function}(" in files[file].read_text(encoding="utf-8"), key
 
 
+def test_shards_hold_every_test_once_and_a_file_in_one_and_are_about_equal():
+    shards = [time_budget.shard(TESTS, COSTS, index, 2) for index in (1, 2)]
+    assert sorted(map(id, shards[0] + shards[1])) == sorted(map(id, TESTS))
+    files = [{one.nodeid.partition("::")[0].rpartition("/")[2] for one in shard} for shard in shards]
+    assert files == [{"test_dear.py"}, {"test_many.py", "test_third.py", "test_cheap.py"}]
+
+
 REPORT = """<testsuites><testsuite name="pytest" time="10.0">
 <testcase classname="shared.verl-hw-core.tests.test_a" name="test_x[1-::b]" time="6.0" />
 <testcase classname="shared.verl-hw-core.tests.test_a" name="test_x[2]" time="2.0" />

@@ -22,10 +22,12 @@ _TOO_LATE = "the time budget is over"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--time-budget``."""
-    parser.getgroup("general").addoption(
+    """Add ``--time-budget`` and ``--shard``."""
+    group = parser.getgroup("general")
+    group.addoption(
         "--time-budget", type=float, metavar="SECONDS", help="leave out slow tests, as far as the session needs it"
     )
+    group.addoption("--shard", metavar="K/N", help="the K-th of N parts of the session, which take about equally long")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,26 +52,33 @@ class _Session:
 
     @pytest.hookimpl(trylast=True)  # after -m and -k
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        costs = time_budget.Costs.read()
+        if shard := self.config.getoption("--shard"):
+            self._keep(items, time_budget.shard(items, costs, *map(int, shard.split("/"))))
         self._scale_timeouts(items)
         plan = time_budget.plan(
             items,
-            time_budget.Costs.read(),
+            costs,
             factor=machine_speed.factor(),
             workers=self._workers(),
             budget=self.budget,
         )
         if plan.left_out:
-            kept = set(map(id, plan.kept))
-            self.config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
             self.lines = [
-                f"left out, since this machine takes {machine_speed.factor():.1f} times as long as a quiet one and the "
-                f"selection {plan.wanted / 60:.0f} of {(self.budget or 0) / 60:.0f} minutes:",
+                f"left out, since this machine takes {machine_speed.factor():.1f} times as long as a quiet one and all "
+                f"would take {plan.wanted / 60:.0f} minutes, of {(self.budget or 0) / 60:.0f}:",
                 *(f"  {one}" for one in plan.left_out),
             ]
         if self.budget is not None and plan.seconds > self.budget:
             self.lines.append(f"the tests that are left are expected to take {plan.seconds / 60:.0f} minutes")
         if self.budget is not None or self.worker is not None:
-            items[:] = plan.kept
+            self._keep(items, plan.kept)
+
+    def _keep(self, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+        chosen = set(map(id, kept))
+        if gone := [item for item in items if id(item) not in chosen]:
+            self.config.hook.pytest_deselected(items=gone)
+        items[:] = kept
 
     def _scale_timeouts(self, items: list[pytest.Item]) -> None:
         by_hand = self.config.getoption("timeout", None) is not None

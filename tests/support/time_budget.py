@@ -154,3 +154,24 @@ def _grouped(tests: Iterable[Item], by: Callable[[Item], Any]) -> dict[Any, list
 
 def _file(test: Item) -> str:
     return key(test.nodeid).partition("::")[0]
+
+
+def shard(tests: Sequence[Item], costs: Costs, index: int, count: int) -> list[Any]:
+    """Return the tests of one of ``count`` machines that share a session, which are about equally dear.
+
+    Args:
+        tests: What pytest has selected.
+        costs: What tests take.
+        index: Which machine, from 1.
+        count: How many there are.
+    """
+    files = _grouped(tests, lambda test: test.nodeid.partition("::")[0])
+    cost = {file: sum(map(costs.of, members)) for file, members in files.items()}
+    loads = [0.0] * count
+    chosen = set()
+    for file in sorted(files, key=lambda one: (-cost[one], one)):
+        lightest = loads.index(min(loads))
+        loads[lightest] += cost[file]
+        if lightest == index - 1:
+            chosen.add(file)
+    return [test for test in tests if test.nodeid.partition("::")[0] in chosen]
