@@ -34,7 +34,7 @@ Everything after COMMAND that is not listed here is passed on as it stands; the 
 SELECTIONS = {"--fast": "not slow", "--ci": "not slow or ci", "--slow": ""}
 # A run of CI that is not over by then leaves out slow tests; runners end it after 90 minutes.
 CI_SECONDS = 75 * 60
-# Each has one thread: two processes on two cores. A file's tests stay together, since they share what is dear to make.
+# Each with one thread: two processes on two cores. A file's tests stay together, since they share what is dear to make.
 PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _BEGAN = time.monotonic()
 
@@ -105,14 +105,17 @@ def test(arguments: list[str]) -> int:
     before = list(phases.failed)
     command = [envs.executable("pytest"), "-m", SELECTIONS[selection]]
     options = [option for option in arguments if option not in own]
-    command += [*_parallel(options), *(["--durations=40"] if in_ci else []), *options]
+    parallel = _parallel(options)
+    env = {**({"OMP_NUM_THREADS": "1"} if parallel else {}), **phases.env}
+    command += [*parallel, *(["--durations=40"] if in_ci else []), *options]
     if in_ci:
         if selection == "--ci":
             command += [f"--time-budget={max(0.0, CI_SECONDS - (time.monotonic() - _BEGAN)):.0f}"]
         # No line of our own after pytest's.
         say(f"== pytest ({selection[2:]})")
-        status = call(command, cwd=envs.ROOT, env=phases.env)
+        status = call(command, cwd=envs.ROOT, env=env)
     else:
+        phases.env = env
         status = phases.run(f"pytest ({selection[2:]})", command)
         say(phases.summary())
     return status or (1 if before else 0)

@@ -114,7 +114,7 @@ def trained(python, tmp_path_factory) -> Workspace:
             [*options, *VLLM_OPTIONS],
             environment=environment_of(1),
             watch=lambda: log.exists() and log.stat().st_size,
-            stall_seconds=600,
+            stall_seconds=scaled(600),
         )
     assert code == 0, log.read_text()[-6000:]
     return workspace

@@ -95,7 +95,7 @@ def sync(client: Any, llm: Any, tensors: dict[str, torch.Tensor]) -> None:
     thread = threading.Thread(target=lambda: asyncio.run(sender.async_send_weights(on_device)), daemon=True)
     thread.start()
     llm.collective_rpc("update_weights_from_ipc", kwargs={"use_shm": client.use_shm}, timeout=scaled(60))
-    thread.join(60)
+    thread.join(scaled(60))
 
 
 def main(model: Path, out: Path) -> None:

@@ -85,7 +85,7 @@ def run_probe(monkeypatch, faulty_op):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(scaled(60))
     return answers, library.issued
 
 

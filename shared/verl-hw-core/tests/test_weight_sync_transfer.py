@@ -4,6 +4,7 @@
 
 import pytest
 import torch
+from machine_speed import scaled
 
 from verl_hw_core.weight_sync.place import Place
 from verl_hw_core.weight_sync.transfer import Broadcaster
@@ -23,7 +24,7 @@ def test_after_a_broadcast_that_was_not_begun_none_follows():
     """A library matches broadcasts by their order: the next one would take the bytes of the one left out."""
     library = Library()
     broadcaster = Broadcaster(Place(torch.device("cpu")))
-    broadcaster.open(lambda: library).result(10)
+    broadcaster.open(lambda: library).result(scaled(10))
 
     def refuse() -> torch.Tensor:
         raise ValueError("planted")
@@ -31,8 +32,8 @@ def test_after_a_broadcast_that_was_not_begun_none_follows():
     refused = broadcaster.submit(refuse, lambda: "refused")
     following = broadcaster.submit(lambda: torch.zeros(7, dtype=torch.uint8), lambda: "came")
     with pytest.raises(ValueError, match="planted"):
-        refused.result(10)
+        refused.result(scaled(10))
     with pytest.raises(RuntimeError, match="was not begun: ValueError: planted"):
-        following.result(10)
+        following.result(scaled(10))
     assert library.sizes == [1]
     broadcaster.close(broken=True)
