@@ -110,14 +110,15 @@ def test_a_slow_test_that_ci_does_not_run_is_the_first_to_go():
     assert [one.file for one in found.left_out] == ["test_new.py"]
 
 
-def test_the_committed_costs_name_tests_that_exist():
-    named = Costs.read().named
-    files = {path.name: path for path in ROOT.glob("*/**/tests/**/test_*.py") if ".venv" not in path.parts}
-    files |= {path.name: path for path in ROOT.glob("tests/**/test_*.py")}
-    for key in named:
-        file, _, function = key.partition("::")
-        assert file in files, f"{key}: run scripts/write_test_costs.py again"
-        assert f"def {function}(" in files[file].read_text(encoding="utf-8"), key
+def test_most_of_the_committed_costs_are_of_tests_that_exist():
+    """One that was renamed counts as unknown; too many would make the plan a guess."""
+    found = Costs.read()
+    files = {path.name: path for path in (*ROOT.glob("*/*/tests/**/test_*.py"), *ROOT.glob("tests/**/test_*.py"))}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    named = [key.partition("::") for key in found.named]
+    known = [f"def {function}(" in texts.get(file, "") for file, _, function in named]
+    assert sum(known) >= 0.7 * len(known), "run scripts/write_test_costs.py again"
+    assert min((found.fast, found.speedup, *found.named.values())) > 0
 
 
 def test_shards_hold_every_test_once_and_a_file_in_one_and_are_about_equal():
