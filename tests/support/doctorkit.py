@@ -78,7 +78,6 @@ class CheckpointEngineRegistry:
     _import_errors = {"acme_checkpoint_engine": ModuleNotFoundError("No module named 'vllm'")}
 """
 ACME_SPEC = """
-from machine_speed import scaled
 from verl_hw_core.facts.hardware import HardwareSpec, SmiTool, Traces
 SPEC = HardwareSpec(
     key="acme", display_name="Acme NPU", distribution="verl-hw-acme", device_name="acmedev", aliases=("acmedev",),
