@@ -23,7 +23,7 @@ WARN, FAIL, CRASH, OK = Status.WARN, Status.FAIL, Status.CRASH, Status.OK
 
 
 # A run of each kind, with its priority: limits of the simulator, plants, faults that end a process, several ranks.
-IN_CI = {"operators": 1, "crash and hang": 1, "names missing": 2, "SUM is wrong": 1, "checkpoints": 2}
+IN_CI = {"operators": 1, "crash and hang": 1, "SUM is wrong": 1, "names missing": 2}
 
 
 @dataclass(frozen=True)
