@@ -24,14 +24,14 @@ PYTHONS = [
 NAMES = "|".join(name for name in ROWS if name != "python")
 REQUIREMENT = re.compile(rf"(?<![\w.-])(?:{NAMES})(?:\[\w+\])?(?:[<>=~!]=?\d+(?:\.\d+)*,?)+")
 IN_WORDS = re.compile(r"\bverl\s+(\d+\.\d+)\s+or\s+(.{0,20})", re.DOTALL)
-UPSTREAM = "shared/verl-hw-core/src/verl_hw_core/upstream/"
 # Said of one thing only, and true of it; each as (file, what it says).
 OF_ONE_THING = {
     ("pyproject.toml", "torch>=2.13,<2.14"),  # the lock
     ("docs/megatron.md", "transformers<5"),  # what Megatron-Bridge requires
-    *(  # since when a name exists
-        (name, "torch>=2.13") for name in ("docs/architecture.md", UPSTREAM + "ledger.py", UPSTREAM + "ledger.json")
-    ),
+    # Since when a name exists, and an example of it.
+    ("shared/verl-hw-core/src/verl_hw_core/upstream/ledger.json", "torch>=2.13"),
+    ("shared/verl-hw-core/src/verl_hw_core/upstream/ledger.py", "torch>=2.13"),
+    ("docs/architecture.md", "torch>=2.13"),
 }
 
 
