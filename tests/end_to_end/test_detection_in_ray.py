@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from machine_speed import scaled
 from platformkit import clean_environment
+from raykit import START, SUPPORT
 
 PROGRAM = Path(__file__).parent / "ray_detection_program.py"
 
@@ -23,7 +24,12 @@ def resolve(tmp_path: Path, **environment: str) -> dict:
     root.mkdir()
     finished = subprocess.run(
         [sys.executable, str(PROGRAM)],
-        env=clean_environment(VERL_HW_PROBE_ROOT=str(root), VERL_HW_PROBE_CACHE="0", **environment),
+        env=clean_environment(
+            VERL_HW_PROBE_ROOT=str(root),
+            VERL_HW_PROBE_CACHE="0",
+            **{**environment, "PYTHONPATH": os.pathsep.join((environment.get("PYTHONPATH", ""), str(SUPPORT)))},
+            **START,
+        ),
         capture_output=True,
         text=True,
         timeout=scaled(280),

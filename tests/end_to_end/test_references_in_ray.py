@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from machine_speed import scaled
 from platformkit import clean_environment
+from raykit import START, SUPPORT
 
 from verl_hw_sim import simulated_environment
 
@@ -33,7 +34,9 @@ def answers() -> dict:
     try:
         finished = subprocess.run(
             [sys.executable, "-W", "ignore", str(PROGRAM), folder],
-            env=clean_environment(OMP_NUM_THREADS="1", VERL_PLATFORM="cambricon", **simulated),
+            env=clean_environment(
+                OMP_NUM_THREADS="1", VERL_PLATFORM="cambricon", PYTHONPATH=str(SUPPORT), **simulated, **START
+            ),
             capture_output=True,
             text=True,
             timeout=scaled(280),

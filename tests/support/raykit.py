@@ -13,6 +13,8 @@ from machine_speed import scaled
 from platformkit import clean_environment
 
 SUPPORT = Path(__file__).parent
+# For every Ray that a test starts: a busy machine took more than 120 s.
+START = {"RAY_raylet_start_wait_time_s": f"{scaled(300):.0f}"}
 
 
 def answer_of(program: Path, *arguments: object, seconds: int = 800, **environment: str) -> Any:
@@ -23,7 +25,7 @@ def answer_of(program: Path, *arguments: object, seconds: int = 800, **environme
             OMP_NUM_THREADS="1",
             HF_HUB_OFFLINE="1",
             PYTHONPATH=os.pathsep.join((str(program.parent), str(SUPPORT))),
-            RAY_raylet_start_wait_time_s=f"{scaled(300):.0f}",  # a busy machine took more than 120 s
+            **START,
             **environment,
         ),
         capture_output=True,
