@@ -39,7 +39,7 @@ class Item:
 
 TESTS = [
     Item("tests/a/test_dear.py::test_a[one]"),
-    Item("tests/a/test_dear.py::test_late", priority=3),
+    Item("tests/a/test_late.py::test_late", priority=3),
     Item("shared/b/tests/test_cheap.py::TestX::test_b[two::three]", priority=2),
     Item("tests/b/test_third.py::test", priority=2),
     *(Item(f"tests/c/test_many.py::test_{number}", slow=False) for number in range(100)),
@@ -65,11 +65,11 @@ def test_without_a_budget_nothing_is_left_out():
     ("budget", "files"),
     [
         (6 * 255, []),
-        (6 * 250, ["test_dear.py"]),
-        (6 * 240, ["test_dear.py", "test_third.py"]),
-        (6 * 210, ["test_dear.py", "test_third.py", "test_cheap.py"]),
-        (6 * 199, ["test_dear.py", "test_third.py", "test_cheap.py", "test_dear.py"]),
-        (1, ["test_dear.py", "test_third.py", "test_cheap.py", "test_dear.py"]),
+        (6 * 250, ["test_late.py"]),
+        (6 * 240, ["test_late.py", "test_third.py"]),
+        (6 * 210, ["test_late.py", "test_third.py", "test_cheap.py"]),
+        (6 * 199, ["test_late.py", "test_third.py", "test_cheap.py", "test_dear.py"]),
+        (1, ["test_late.py", "test_third.py", "test_cheap.py", "test_dear.py"]),
     ],
 )
 def test_a_slow_machine_leaves_out_the_last_priority_first_and_of_one_the_dearest(budget, files):
@@ -92,13 +92,14 @@ def test_the_order_is_fast_files_then_by_priority_the_longest_first():
     assert [one.nodeid.partition("::")[0].rpartition("/")[2] for one in planned(1.0, None).kept][99:] == [
         "test_many.py",
         "test_dear.py",
-        "test_dear.py",
         "test_third.py",
         "test_cheap.py",
+        "test_late.py",
     ]
 
 
-def test_a_slow_test_that_nobody_has_measured_counts():
+def test_a_slow_test_that_nobody_has_measured_counts_unless_its_file_was():
+    assert COSTS.of(Item("x/test_dear.py::test_cheap")) == 1.0
     assert COSTS.of(Item("x/test_new.py::test_new")) == time_budget.UNKNOWN_SLOW_SECONDS
     assert COSTS.of(Item("x/test_new.py::test_new", slow=False)) == 1.0
 
@@ -125,7 +126,7 @@ def test_shards_hold_every_test_once_and_a_file_in_one_and_are_about_equal():
     shards = [time_budget.shard(TESTS, COSTS, index, 2) for index in (1, 2)]
     assert sorted(map(id, shards[0] + shards[1])) == sorted(map(id, TESTS))
     files = [{one.nodeid.partition("::")[0].rpartition("/")[2] for one in shard} for shard in shards]
-    assert files == [{"test_dear.py"}, {"test_many.py", "test_third.py", "test_cheap.py"}]
+    assert files == [{"test_dear.py"}, {"test_many.py", "test_third.py", "test_cheap.py", "test_late.py"}]
 
 
 REPORT = """<testsuites><testsuite name="pytest" time="10.0">

@@ -9,11 +9,12 @@ file and of a test function, not by folder, so that files can move.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 COSTS_FILE = Path(__file__).with_name("test_costs.json")
-# A slow test that nobody has measured yet.
+# A slow test of a file that nobody has measured yet.
 UNKNOWN_SLOW_SECONDS = 20.0
 LEAST_PRIORITY = 99  # of a slow test without the mark "ci": it is there since somebody asked for all
 
@@ -47,9 +48,15 @@ class Costs:
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def of(self, test: Item) -> float:
-        """Return what one test takes."""
-        default = UNKNOWN_SLOW_SECONDS if is_slow(test) else self.fast
-        return self.named.get(key(test.nodeid), default)
+        """Return what one test takes; in a file that was measured, what is not named was cheap."""
+        name = key(test.nodeid)
+        unknown = is_slow(test) and name.partition("::")[0] not in self.files
+        return self.named.get(name, UNKNOWN_SLOW_SECONDS if unknown else self.fast)
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Files with a named test."""
+        return frozenset(name.partition("::")[0] for name in self.named)
 
 
 @dataclass(frozen=True)
