@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from verl_hw_core.detection.device_nodes import device_nodes
 from verl_hw_core.detection.evidence import Evidence, VendorFinding, Verdict, weigh
-from verl_hw_core.detection.packages import packages
-from verl_hw_core.detection.pci import PciVendors, pci, read_pci_vendors
-from verl_hw_core.detection.probe_root import probe_root
+from verl_hw_core.detection.lookup import probe_root
+from verl_hw_core.detection.probes import PciVendors, device_nodes, packages, pci, read_pci_vendors
+from verl_hw_core.detection.result_cache import forget_results
 from verl_hw_core.detection.smi import smi
-from verl_hw_core.detection.tool_results import forget_results
 from verl_hw_core.detection.torch_build import runtime, torch_build
 from verl_hw_core.errors import InvalidSpecError
 from verl_hw_core.facts.hardware import HardwareSpec

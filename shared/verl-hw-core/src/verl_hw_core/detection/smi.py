@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verl_hw_core.detection.evidence import Evidence, Verdict
-from verl_hw_core.detection.probe_root import below
-from verl_hw_core.detection.tool_results import ask
+from verl_hw_core.detection.lookup import below
+from verl_hw_core.detection.result_cache import ask
 from verl_hw_core.detection.tool_run import ToolCall, ToolResult
 from verl_hw_core.facts.hardware import HardwareSpec, SmiTool
 

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from verl_hw_core.detection.evidence import Evidence, Verdict
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.facts.hardware import Traces
 
 _MAX_VERSION_FILE_BYTES = 64 * 1024

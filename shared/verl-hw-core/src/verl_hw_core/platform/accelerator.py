@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 from verl.plugin.platform.platform_base import PlatformBase
 
 from verl_hw_core import detection, load_report
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.errors import CollectiveBackendError, VendorRuntimeError
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec

@@ -9,8 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from verl_hw_core.detection.modules import look_up
-from verl_hw_core.detection.probe_root import below, probe_root
+from verl_hw_core.detection.lookup import below, look_up, probe_root
 from verl_hw_core.detection.torch_build import installed_build
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_tools.doctor.checks.system import memory_bytes

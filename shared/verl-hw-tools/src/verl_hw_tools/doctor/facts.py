@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from verl_hw_core.detection import Survey, VendorFinding, Verdict, survey
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform.table import requested_platform
 from verl_hw_tools.choice import SIM_ENVVAR, Choice, choose

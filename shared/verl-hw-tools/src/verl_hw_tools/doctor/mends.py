@@ -4,7 +4,7 @@
 
 import re
 
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 
 # Modules whose distribution has another name.
 _DISTRIBUTIONS = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from shlex import quote
 
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.errors import VisibleDevicesError
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform.table import PLATFORM_ENVVAR, known_wheels, nearest_platform

@@ -8,7 +8,7 @@ from shlex import quote
 
 from packaging.utils import canonicalize_name
 
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.platform.flags import env_flag
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.model import Finding, crash, fail, ok, skip, warn

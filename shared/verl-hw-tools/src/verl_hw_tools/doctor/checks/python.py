@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python, torch and the versions of what verl runs on."""
 
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.model import Finding, crash, fail, ok, skip, warn

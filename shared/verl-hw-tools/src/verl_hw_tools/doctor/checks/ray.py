@@ -6,7 +6,7 @@ import re
 from shlex import quote
 from typing import Any
 
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.platform.ray_resources import start_options
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.model import Finding, crash, fail, ok, skip, warn

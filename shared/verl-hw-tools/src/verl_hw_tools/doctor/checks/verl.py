@@ -5,7 +5,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from verl_hw_core.detection.modules import look_up
+from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.upstream import LEDGER
 from verl_hw_core.upstream.installed_state import state
 from verl_hw_tools.doctor.facts import Facts

@@ -1,16 +1,42 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a top-level module without importing it, whatever state the import system is in."""
+"""Looking things up without side effects: a path below the probe root, a module without its import.
 
+The probe root is the file system's, or a folder that stands in for it.
+"""
+
+import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
-from typing import Protocol
+from pathlib import Path
+
+from verl_hw_core.errors import ProbeRootError
+
+PROBE_ROOT_ENVVAR = "VERL_HW_PROBE_ROOT"
 
 
-class _Finder(Protocol):
-    def find_spec(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None: ...
+def probe_root() -> Path:
+    """Returns the folder below which device nodes, sysfs and tool directories are looked up.
+
+    Raises:
+        ProbeRootError: ``VERL_HW_PROBE_ROOT`` is set to something that is not a directory.
+    """
+    value = os.environ.get(PROBE_ROOT_ENVVAR, "")
+    if not value:
+        return Path("/")
+    root = Path(value)
+    if not root.is_dir():
+        raise ProbeRootError(
+            f"{PROBE_ROOT_ENVVAR}={value!r} must name a directory that stands in for '/', but there is none;"
+            f" create it, or unset {PROBE_ROOT_ENVVAR} to look at the real machine"
+        )
+    return root.resolve()
+
+
+def below(root: Path, absolute: str) -> Path:
+    """Returns the place of an absolute path below ``root``."""
+    return root / absolute.lstrip("/")
 
 
 @dataclass(frozen=True)
@@ -35,17 +61,13 @@ def look_up(name: str) -> Lookup:
         if not hasattr(finder, "find_spec"):
             continue
         try:
-            spec = _ask(finder, name)
+            spec = finder.find_spec(name, None)
         except Exception as error:  # noqa: BLE001 - a foreign finder may raise anything; it must not hide the others
             problems.append(f"finder {_name_of(finder)} raised {type(error).__name__}: {error}")
             continue
         if spec is not None and not _is_bare_folder(spec):
             return Lookup(spec, tuple(problems))
     return Lookup(None, tuple(problems))
-
-
-def _ask(finder: _Finder, name: str) -> ModuleSpec | None:
-    return finder.find_spec(name, None)
 
 
 def _is_bare_folder(spec: ModuleSpec) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Probe: is a card of this vendor on the PCI bus?"""
+"""Probes of what a vendor's stack leaves on the machine: packages, device nodes, cards on the PCI bus."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from verl_hw_core.detection.evidence import Evidence, Verdict
-from verl_hw_core.detection.probe_root import below
+from verl_hw_core.detection.lookup import below, look_up
 from verl_hw_core.facts.hardware import Traces
 
 MAX_DEVICES = 4096
@@ -19,6 +19,42 @@ _ACCELERATOR_CLASSES = ("0x03", "0x12")
 
 PciVendors = dict[str, str]
 """Vendor id -> where a card of that vendor was seen."""
+
+
+def packages(traces: Traces) -> Evidence | None:
+    """Looks the vendor's packages up without importing them; None when the spec names none."""
+    if not traces.packages:
+        return None
+    problems: list[str] = []
+    for name in traces.packages:
+        if "." in name:
+            problems.append(f"{name} is not a top-level name, so it cannot be looked up without importing")
+            continue
+        found = look_up(name)
+        if found.spec is not None:
+            return Evidence("packages", Verdict.PRESENT, f"package {name} is installed ({found.spec.origin})")
+        problems += [f"{name}: {problem}" for problem in found.problems]
+    if problems:
+        return Evidence("packages", Verdict.UNKNOWN, "; ".join(problems))
+    return Evidence("packages", Verdict.ABSENT, f"not installed: {', '.join(traces.packages)}")
+
+
+def device_nodes(traces: Traces, root: Path) -> Evidence | None:
+    """Looks for the vendor's device nodes below ``root``; None when the spec names none."""
+    if not traces.device_nodes:
+        return None
+    found = sorted(
+        f"/{match.relative_to(root)}"
+        for pattern in traces.device_nodes
+        for match in root.glob(pattern.lstrip("/"))
+        # A container engine makes an empty folder of a bind mount whose source is missing on the host.
+        if not match.is_dir()
+    )
+    if not found:
+        return Evidence("device_nodes", Verdict.ABSENT, f"no {', '.join(traces.device_nodes)}")
+    return Evidence(
+        "device_nodes", Verdict.PRESENT, f"{found[0]} exists" + (f" (and {len(found) - 1} more)" if found[1:] else "")
+    )
 
 
 def read_pci_vendors(root: Path) -> PciVendors:
