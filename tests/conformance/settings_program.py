@@ -24,7 +24,7 @@ from verl.utils.activation_offload import SynchronizedGroupOffloadHandler
 
 from verl_hw_core import model_patches, upstream
 from verl_hw_core.model_patches import FusedOp, add_fused_op, declarations
-from verl_hw_core.training import jagged_conversions, memory
+from verl_hw_core.training import jagged, memory
 from verl_hw_sim import limits
 
 LANGUAGE = "language_model"
@@ -169,11 +169,11 @@ def without_jagged_operators(models: Path) -> dict:
     results = {"own": padded_gradients(models)}
     for name, denied in (("none", operators), ("forward only", operators[1:])):
         with limits.override(deny=denied):
-            with mock.patch.object(jagged_conversions, "complete"):
+            with mock.patch.object(jagged, "complete"):
                 results[f"{name}, alone"] = outcome(padded_gradients, models)
             results[name] = padded_gradients(models)
             results[f"{name}, rows"] = list(upstream.in_force())
-            upstream.restore(jagged_conversions.ROW)
+            upstream.restore(jagged.ROW)
     return results
 
 

@@ -20,7 +20,7 @@ from verl.plugin.platform import get_platform
 from verl.utils import torch_functional
 
 from verl_hw_core import model_patches, reduction, upstream
-from verl_hw_core.training import log_probs
+from verl_hw_core.training import padding
 
 SITE = "transformers.models.qwen3.modeling_qwen3:apply_rotary_pos_emb"
 NOBODY = {"VERL_HW_SIM": "", "VERL_HW_SIM_LIMITS": "", "VERL_HW_PROBE_ROOT": ""}
@@ -120,7 +120,7 @@ def identities() -> dict:
 
 def replace_all() -> None:
     reduction.install(get_platform().device_name)
-    log_probs.replace_helpers()
+    padding.replace_log_probs()
     declare_patch()
     model_patches.apply("cambricon", get_platform().device_name, "qwen3")
 

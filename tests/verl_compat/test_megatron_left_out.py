@@ -4,7 +4,7 @@
 
 import pytest
 
-from verl_hw_core.megatron.left_out import left_out
+from verl_hw_core.megatron.checkpoints import left_out
 
 LAYER = "model.layers.{}.mlp.{}.weight"
 
@@ -15,7 +15,7 @@ import torch, transformers
 from mbridge.core.safetensor_io import SafeTensorIO
 from mbridge.models.qwen2 import Qwen2Bridge
 from safetensors.torch import save_file
-from verl_hw_core.megatron.left_out import warn_of_left_out
+from verl_hw_core.megatron.checkpoints import warn_of_left_out
 said = []
 class Keep(logging.Handler):
     def emit(self, record):

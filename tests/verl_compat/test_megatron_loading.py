@@ -105,7 +105,7 @@ def test_a_migration_that_the_user_loaded_first_is_in_time(forks, migration):
     script = """
 import torch_mlu.utils.gpu_migration, megatron.core
 from verl_hw_cambricon.spec import SPEC
-from verl_hw_core.megatron.migration import load_migration
+from verl_hw_core.megatron.loading import load_migration
 load_migration(SPEC)
 answer(late=sys.modules["torch_mlu.utils.gpu_migration"].LATE)
 """

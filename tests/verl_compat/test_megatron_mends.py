@@ -44,8 +44,8 @@ torch.cuda.current_device = lambda: torch.device("cpu")
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 from megatron.core import parallel_state
 parallel_state.initialize_model_parallel()
-from verl_hw_core.megatron import mends
-mends.apply()
+from verl_hw_core.megatron import loading
+loading.do_without_transformer_engine()
 """
 
 LATENT = """

@@ -158,8 +158,8 @@ def bridge():
     from verl_hw_core.megatron import bridges
     bridges.require_bridge(True)
 def architecture():
-    from verl_hw_core.megatron import bridges
-    bridges.require_architecture(SimpleNamespace(model_type="qwen2"), True)
+    from verl_hw_core.megatron import architecture_bridge
+    architecture_bridge.require_architecture(SimpleNamespace(model_type="qwen2"), True)
 def merge():
     from verl_hw_core.megatron import verl_registries
     verl_registries.install()

@@ -19,13 +19,6 @@ def attention(verl_without_plugins):
     return attention
 
 
-@pytest.fixture(scope="module")
-def packing(verl_without_plugins):
-    from verl_hw_core.training import packing
-
-    return packing
-
-
 @pytest.mark.parametrize("requested", ["sdpa", "eager", FLASH, "kernels-community/flash-attn2"])
 def test_the_users_choice_is_respected_without_a_word(attention, requested, caplog):
     assert attention.choose(requested, FLASH, None) == requested
@@ -74,20 +67,20 @@ def model_config(attention: str | None = None, model_type: str = "qwen2") -> Sim
 
 
 @pytest.mark.parametrize("setting", [None, "sdpa", FLASH])
-def test_sequence_parallelism_runs_with_sdpa_and_flash(packing, setting):
-    packing.require_sequence_parallelism(model_config(setting), 2)
+def test_sequence_parallelism_runs_with_sdpa_and_flash(attention, setting):
+    attention.require_sequence_parallelism(model_config(setting), 2)
 
 
 @pytest.mark.parametrize("setting", ["eager", "flex_attention"])
-def test_sequence_parallelism_is_refused_where_it_would_be_wrong(packing, setting):
-    packing.require_sequence_parallelism(model_config(setting), 1)
+def test_sequence_parallelism_is_refused_where_it_would_be_wrong(attention, setting):
+    attention.require_sequence_parallelism(model_config(setting), 1)
     with pytest.raises(UnsupportedModelSettingError, match="attn_implementation=sdpa"):
-        packing.require_sequence_parallelism(model_config(setting), 2)
+        attention.require_sequence_parallelism(model_config(setting), 2)
 
 
-def test_sequence_parallelism_of_flash_only_models_is_refused(packing):
+def test_sequence_parallelism_of_flash_only_models_is_refused(attention):
     with pytest.raises(UnsupportedModelSettingError, match="needs flash_attn for qwen2_5_vl"):
-        packing.require_sequence_parallelism(model_config(model_type="qwen2_5_vl"), 2)
+        attention.require_sequence_parallelism(model_config(model_type="qwen2_5_vl"), 2)
 
 
 def model(attention: str, *layers: str, base: type = object, module: str = "transformers.models.acme"):
@@ -107,25 +100,25 @@ class Careful:
         """With sequence lengths."""
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager", FLASH])
-def test_linear_attention_is_refused_unless_it_takes_the_lengths(packing, attention):
+@pytest.mark.parametrize("implementation", ["sdpa", "eager", FLASH])
+def test_linear_attention_is_refused_unless_it_takes_the_lengths(attention, implementation):
     layers = ("full_attention", "linear_attention")
-    packing.require_separate_sequences(model(attention, "full_attention", base=Plain))
-    packing.require_separate_sequences(model(attention, *layers, base=Careful))
+    attention.require_separate_sequences(model(implementation, "full_attention", base=Plain))
+    attention.require_separate_sequences(model(implementation, *layers, base=Careful))
     with pytest.raises(UnsupportedModelSettingError, match="use_remove_padding=False"):
-        packing.require_separate_sequences(model(attention, *layers, base=Plain))
+        attention.require_separate_sequences(model(implementation, *layers, base=Plain))
 
 
-def test_an_implementation_without_masks_is_refused(packing):
+def test_an_implementation_without_masks_is_refused(attention):
     with pytest.raises(UnsupportedModelSettingError, match="for which transformers builds no mask"):
-        packing.require_separate_sequences(model("acme_attention", "full_attention", base=Plain))
+        attention.require_separate_sequences(model("acme_attention", "full_attention", base=Plain))
 
 
-def test_a_model_with_its_own_code_is_warned_about(packing, caplog):
+def test_a_model_with_its_own_code_is_warned_about(attention, caplog):
     remote = "transformers_modules.acme.modeling_acme"
-    packing.require_separate_sequences(model(FLASH, base=Plain, module=remote))
+    attention.require_separate_sequences(model(FLASH, base=Plain, module=remote))
     assert not caplog.records
-    packing.require_separate_sequences(model("sdpa", base=Plain, module=remote))
+    attention.require_separate_sequences(model("sdpa", base=Plain, module=remote))
     (record,) = caplog.records
     assert "AcmeModel brings its own modelling code" in record.getMessage()
 

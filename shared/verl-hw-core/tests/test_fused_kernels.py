@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from verl_hw_core.errors import UnsupportedModelSettingError
-from verl_hw_core.training.fused_kernels import require_backend
+from verl_hw_core.training.preparation import require_backend
 
 
 def settings(backend: str | None, wanted: bool = True) -> SimpleNamespace:

@@ -16,7 +16,7 @@ LENGTHS = [(3, 0, 5), (0, 0), (1,), (2, 2, 2), (7, 1)]
 def test_both_ways(lengths, dtype, longest):
     import torch
 
-    from verl_hw_core.training.jagged_conversions import jagged_to_padded, padded_to_jagged
+    from verl_hw_core.training.jagged import jagged_to_padded, padded_to_jagged
 
     offsets = torch.tensor([0, *lengths]).cumsum(0)
     values = torch.arange(int(offsets[-1]) * 3).view(-1, 3).to(getattr(torch, dtype))
@@ -33,7 +33,7 @@ def test_both_ways(lengths, dtype, longest):
 def test_what_was_cut_off_comes_back_as_zeros():
     import torch
 
-    from verl_hw_core.training.jagged_conversions import padded_to_jagged
+    from verl_hw_core.training.jagged import padded_to_jagged
 
     found = padded_to_jagged(torch.ones(2, 1, 1), [torch.tensor([0, 2, 3])], 4)
     assert found.flatten().tolist() == [1, 0, 1, 0]

@@ -17,13 +17,13 @@ def functional(verl_without_plugins, monkeypatch):
     """verl's functions with ours in place, on a device that is neither cuda nor npu."""
     from verl.utils import torch_functional
 
-    from verl_hw_core.training import log_probs
+    from verl_hw_core.training import padding
 
     monkeypatch.setattr(torch_functional, "get_device_name", lambda: "acmedev")
-    log_probs.replace_helpers()
-    log_probs.replace_helpers()
+    padding.replace_log_probs()
+    padding.replace_log_probs()
     yield torch_functional
-    upstream.restore(log_probs.ROW)
+    upstream.restore(padding.LOG_PROBS_ROW)
 
 
 @pytest.fixture(params=["float32", "bfloat16"])

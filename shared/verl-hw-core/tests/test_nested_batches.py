@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from verl_hw_core import upstream
-from verl_hw_core.training import nested
+from verl_hw_core.training import jagged
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def torch():
 
 def wrap(torch, monkeypatch, refuses: bool) -> None:
     """Wrap torch's constructors as extensions do."""
-    for name in nested.CONSTRUCTORS:
+    for name in jagged.CONSTRUCTORS:
         own = getattr(torch.nested, name)
 
         @functools.wraps(own)
@@ -35,7 +35,7 @@ def wrap(torch, monkeypatch, refuses: bool) -> None:
 
 
 def constructors(torch) -> list:
-    return [getattr(torch.nested, name) for name in nested.CONSTRUCTORS]
+    return [getattr(torch.nested, name) for name in jagged.CONSTRUCTORS]
 
 
 def test_a_wrapper_that_refuses_the_device_is_undone(torch, monkeypatch):
@@ -43,8 +43,8 @@ def test_a_wrapper_that_refuses_the_device_is_undone(torch, monkeypatch):
     wrap(torch, monkeypatch, refuses=True)
     with pytest.raises(RuntimeError, match="not supported"):
         torch.nested.nested_tensor([torch.zeros(1)], layout=torch.jagged)
-    nested.unwrap_constructors("cpu")
-    nested.unwrap_constructors("cpu")
+    jagged.unwrap_constructors("cpu")
+    jagged.unwrap_constructors("cpu")
     assert constructors(torch) == own
     assert "nested-constructors" in upstream.in_force()
 
@@ -52,7 +52,7 @@ def test_a_wrapper_that_refuses_the_device_is_undone(torch, monkeypatch):
 def test_a_wrapper_that_works_stays(torch, monkeypatch):
     wrap(torch, monkeypatch, refuses=False)
     wrapped = constructors(torch)
-    nested.unwrap_constructors("cpu")
+    jagged.unwrap_constructors("cpu")
     assert constructors(torch) == wrapped
 
 
@@ -60,16 +60,16 @@ def test_a_wrapper_stays_where_torchs_own_refuses_as_well(torch, monkeypatch):
     def broken(*args, **kwargs):
         raise NotImplementedError("no such operator")
 
-    for name in nested.CONSTRUCTORS:
+    for name in jagged.CONSTRUCTORS:
         monkeypatch.setattr(torch.nested, name, broken)
     wrap(torch, monkeypatch, refuses=True)
     wrapped = constructors(torch)
-    nested.unwrap_constructors("cpu")
+    jagged.unwrap_constructors("cpu")
     assert constructors(torch) == wrapped
 
 
 def test_nothing_is_touched_without_a_wrapper(torch):
-    nested.unwrap_constructors("a device that does not exist")
+    jagged.unwrap_constructors("a device that does not exist")
     assert "nested-constructors" not in upstream.in_force()
 
 
@@ -111,8 +111,8 @@ def test_a_batch_is_complete_on_the_host(torch, monkeypatch, mended, found):
     device = Device()
     monkeypatch.setattr(base, "_get_available_device_type", lambda: found)
     if mended:
-        nested.synchronize_host_copies(device)
-        nested.synchronize_host_copies(device)
+        jagged.synchronize_host_copies(device)
+        jagged.synchronize_host_copies(device)
     batch = TensorDict({"values": on_device(torch, device, [1.0, 2.0])}, batch_size=[2])
     assert batch.to("cpu")["values"].tolist() == ([1.0, 2.0] if mended else [-1.0, -1.0])
 
@@ -121,5 +121,5 @@ def test_nothing_is_replaced_where_tensordict_waits_for_the_right_device(torch, 
     from tensordict import base
 
     monkeypatch.setattr(base, "_get_available_device_type", lambda: "acmedev")
-    nested.synchronize_host_copies(SimpleNamespace(device_name="acmedev"))
+    jagged.synchronize_host_copies(SimpleNamespace(device_name="acmedev"))
     assert "tensordict-synchronization" not in upstream.in_force()

@@ -11,7 +11,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 
 from verl_hw_core import reduction
 from verl_hw_core.facts.run_facts import record_engine
-from verl_hw_core.training import packing, precision
+from verl_hw_core.training import attention, preparation
 from verl_hw_core.training.attention import usable_attention
 from verl_hw_core.training.preparation import prepare
 
@@ -28,7 +28,7 @@ class AcceleratorFSDPMixin:
         platform = get_platform()
         reduction.install(platform.device_name)
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
-            precision.require_loss_scaling(platform.vendor_name, platform.device_name)
+            preparation.require_loss_scaling(platform.vendor_name, platform.device_name)
         prepare(platform, model_config, engine_config)
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
         reduction.require_averaging(self.device_mesh, engine_config)
@@ -46,7 +46,7 @@ class AcceleratorFSDPMixin:
         with usable_attention(requested, self.engine_config.ulysses_sequence_parallel_size):
             module = super()._build_module()  # type: ignore[misc]
         if self.model_config.use_remove_padding:
-            packing.require_separate_sequences(module)
+            attention.require_separate_sequences(module)
         return module
 
     def _build_fsdp_module(self, module: Any) -> Any:
@@ -56,7 +56,7 @@ class AcceleratorFSDPMixin:
             device = torch.device(platform.device_name, platform.current_device())
             reduction.force_sum_where_needed(module, self.device_mesh, device)
         if self.scaler is not None:
-            self.scaler = precision.grad_scaler(platform.device_name)
+            self.scaler = preparation.grad_scaler(platform.device_name)
         return module
 
 

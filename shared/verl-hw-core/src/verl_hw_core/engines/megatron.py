@@ -66,7 +66,7 @@ class AcceleratorMegatronEngine(BaseEngine):
         """Build model, optimizer and scheduler as verl does, then note what was built for whoever asked."""
         super().initialize()
         if self.engine_config.vanilla_mbridge and not self.engine_config.use_dist_checkpointing:
-            from verl_hw_core.megatron.left_out import warn_of_left_out
+            from verl_hw_core.megatron.checkpoints import warn_of_left_out
 
             warn_of_left_out(self.bridge, self.module)
         record_engine(self)
@@ -81,16 +81,19 @@ class AcceleratorMegatronEngine(BaseEngine):
 
     def _build_tf_config(self) -> None:
         # They import megatron, which is loaded by now.
-        from verl_hw_core.megatron import bridges, mends
+        from verl_hw_core.megatron import bridges
 
         bridges.require_bridge(self.engine_config.vanilla_mbridge)
         if self.engine_config.vanilla_mbridge:
-            bridges.require_architecture(self.model_config.hf_config, self.engine_config.use_remove_padding)
-        if not mends.has_transformer_engine():
+            from verl_hw_core.megatron import architecture_bridge
+
+            hf_config = self.model_config.hf_config
+            architecture_bridge.require_architecture(hf_config, self.engine_config.use_remove_padding)
+        if not settings.has_transformer_engine():
             settings.require_local(self.engine_config)
             overrides = self.engine_config.override_transformer_config
             overrides.update(
-                mends.transformer_overrides(overrides, sequence_parallel=self.engine_config.sequence_parallel)
+                settings.transformer_overrides(overrides, sequence_parallel=self.engine_config.sequence_parallel)
             )
             if not self.engine_config.forward_only:
                 optimizer = settings.torch_adam_overrides(self.optimizer_config)

@@ -14,7 +14,13 @@ from megatron.core.transformer import MLATransformerConfig, TransformerConfig
 from verl.utils.megatron_utils import get_hf_rope_theta
 
 from verl_hw_core.errors import MegatronArchitectureError
-from verl_hw_core.megatron.architectures import HEAD, MegatronArchitecture, registered, require_known
+from verl_hw_core.megatron.architectures import (
+    HEAD,
+    MegatronArchitecture,
+    registered,
+    require_batches,
+    require_known,
+)
 from verl_hw_core.megatron.bridges import freeze_router, known_settings
 from verl_hw_core.megatron.weight_names import WeightNames
 
@@ -137,3 +143,20 @@ def install(model_type: str) -> None:
             logger.warning("The registered Megatron architecture of %s takes the place of mbridge's own", name)
         register_model(name)(bridge_class(architecture))
     require_known(model_type, _MODEL_REGISTRY)
+
+
+def require_architecture(hf_config: Any, use_remove_padding: bool) -> None:
+    """As :func:`install`, and check that the model was registered for the batches that it will get.
+
+    Args:
+        hf_config: The model's Hugging Face config.
+        use_remove_padding: Whether batches will be packed.
+
+    Raises:
+        UnregisteredArchitectureError: There is no bridge for the model.
+        UnsupportedModelSettingError: It was not registered for such batches.
+    """
+    install(hf_config.model_type)
+    own = registered().get(hf_config.model_type)
+    if own is not None:
+        require_batches(own, use_remove_padding)

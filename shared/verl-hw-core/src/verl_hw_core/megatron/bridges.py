@@ -12,7 +12,6 @@ from typing import Any
 from verl_hw_core import upstream
 from verl_hw_core.errors import MegatronBridgeError
 from verl_hw_core.load_report import describe
-from verl_hw_core.megatron import architectures
 
 VALUE_HEAD_ROW = "mbridge-value-head"
 """Ledger row: a critic from a checkpoint without ``lm_head.weight``."""
@@ -39,12 +38,13 @@ def require_bridge(vanilla: bool) -> None:
 
     Raises:
         MegatronBridgeError: It is not installed, or does not import.
-        UpstreamPatchError: It lacks a name without which a model would be loaded wrongly.
+        UpstreamPatchError: It lacks a name without which a model would be built or loaded wrongly.
     """
     if vanilla:
         _import("mbridge", "mbridge, chosen by vanilla_mbridge=True", "pip install --no-deps mbridge einops")
         for row in (VALUE_HEAD_ROW, MAPPING_ROW, SETTINGS_ROW, ROUTER_ROW):
             upstream.apply(row)
+        upstream.check("mbridge-architectures")
         upstream.require_applied()
     else:
         _import(
@@ -53,28 +53,6 @@ def require_bridge(vanilla: bool) -> None:
             "set actor_rollout_ref.actor.megatron.vanilla_mbridge=True (engine.vanilla_mbridge=True for SFT) to use "
             "mbridge, which needs no TransformerEngine",
         )
-
-
-def require_architecture(hf_config: Any, use_remove_padding: bool) -> None:
-    """Give mbridge the models that packages registered, and check that it has this one.
-
-    Args:
-        hf_config: The model's Hugging Face config.
-        use_remove_padding: Whether batches will be packed.
-
-    Raises:
-        UnregisteredArchitectureError: There is no bridge for the model.
-        UnsupportedModelSettingError: It was not registered for such batches.
-        UpstreamPatchError: mbridge lacks a name by which registered models are built.
-    """
-    upstream.check("mbridge-architectures")
-    upstream.require_applied()
-    from verl_hw_core.megatron import architecture_bridge
-
-    architecture_bridge.install(hf_config.model_type)
-    own = architectures.registered().get(hf_config.model_type)
-    if own is not None:
-        architectures.require_batches(own, use_remove_padding)
 
 
 def _import(module: str, what: str, remedy: str) -> None:
@@ -156,5 +134,5 @@ def freeze_router(model: Any, **_: Any) -> None:
 
 @upstream.replaces(ROUTER_ROW, "mbridge.utils.post_creation_callbacks:freeze_moe_router")
 def freeze_moe_router(_own: Any, model: Any, *_: Any, **__: Any) -> None:
-    """verl's ``freeze_moe_router`` where routers have no bias, which is the usual case."""
+    """As :func:`freeze_router`; verl's own fails where routers have no bias, which is the usual case."""
     freeze_router(model)

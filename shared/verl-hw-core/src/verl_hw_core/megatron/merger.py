@@ -8,13 +8,13 @@ verl's own command imports megatron before a vendor's CUDA migration, and asks f
 import sys
 
 from verl_hw_core.errors import VerlHwError
-from verl_hw_core.megatron import standalone
+from verl_hw_core.megatron import loading
 
 
 def main() -> None:
     """Load Megatron for the device, register what packages register, and merge."""
     try:
-        standalone.load()
+        loading.load_without_engine()
     except VerlHwError as error:
         sys.exit(f"verl-hw: {error}")
 

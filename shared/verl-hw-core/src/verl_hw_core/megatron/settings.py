@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transformer settings of a Megatron run without TransformerEngine: kernels that exist for CUDA only are off."""
 
+import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from verl_hw_core.errors import UnsupportedModelSettingError
@@ -101,6 +103,33 @@ def torch_adam_overrides(optimizer_config: Any) -> dict[str, Any]:
             f"{name}=True: Megatron has this optimizer with TransformerEngine only, which is missing. Set it to False"
         )
     return {**overrides, name: False}
+
+
+def has_transformer_engine() -> bool:
+    """Whether Megatron-core found a TransformerEngine, NVIDIA's or one that stands in for it."""
+    from megatron.core.models.gpt import gpt_layer_specs
+
+    return bool(gpt_layer_specs.HAVE_TE)
+
+
+def transformer_overrides(
+    requested: Mapping[str, Any] = MappingProxyType({}), *, sequence_parallel: bool = False
+) -> dict[str, Any]:
+    """Return verl's ``override_transformer_config`` for the layers that this process has.
+
+    Args:
+        requested: What the user set.
+        sequence_parallel: verl's own setting.
+
+    Raises:
+        UnsupportedModelSettingError: A setting has no counterpart without TransformerEngine.
+    """
+    from megatron.core.transformer import TransformerConfig
+
+    if has_transformer_engine():
+        return dict(requested)
+    known = frozenset(field.name for field in dataclasses.fields(TransformerConfig))
+    return local_overrides(requested, known, sequence_parallel)
 
 
 def local_overrides(requested: Mapping[str, Any], known: frozenset[str], sequence_parallel: bool) -> dict[str, Any]:

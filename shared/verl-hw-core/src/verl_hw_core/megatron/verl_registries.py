@@ -14,7 +14,7 @@ from verl.models.mcore.mbridge import make_value_model
 from verl.models.mcore.model_forward import model_forward_gen
 
 from verl_hw_core import upstream
-from verl_hw_core.megatron import mends
+from verl_hw_core.megatron import settings
 from verl_hw_core.megatron.architecture_bridge import ArchitectureBridge, bridge_class
 from verl_hw_core.megatron.architectures import HEAD, MegatronArchitecture, registered
 from verl_hw_core.megatron.weight_names import WeightNames
@@ -53,7 +53,7 @@ def _add(name: str, architecture: MegatronArchitecture) -> None:
 def _config_converter(bridge: type[ArchitectureBridge]) -> Any:
     def convert(hf_config: Any, dtype: torch.dtype, **overrides: Any) -> Any:
         made = bridge(hf_config, dtype=dtype)
-        made.set_extra_args(**{**mends.transformer_overrides(), **overrides})
+        made.set_extra_args(**{**settings.transformer_overrides(), **overrides})
         return made.config
 
     return convert

@@ -1,13 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""verl's helpers that take padding out of a batch and put it back, where verl has them from flash_attn only (0.9.0).
+"""verl's helpers for batches without padding, from torch operations, where verl has them from flash_attn only.
 
-The driver calls them as well as the workers, so they are replaced when our engines are imported, in any process whose
-platform is ours.
+Those that take padding out of a batch and put it back (verl 0.9.0) are called by the driver as well as the workers, so
+they are replaced when our engines are imported, in any process whose platform is ours.
+
+The log-prob helpers take ``pad_input`` from flash_attn: one on every device but npu, the other on cuda, and on any
+device that is neither cuda nor npu that one ends in an ``UnboundLocalError`` (ledger row ``rmpad-log-probs``).
 """
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,16 +20,18 @@ from torch.nn import functional
 from verl_hw_core import upstream
 
 ROW = "padding-helpers"
-"""Ledger row of the replacement."""
+"""Ledger row of the helpers."""
+
+LOG_PROBS_ROW = "rmpad-log-probs"
+"""Ledger row of the log-prob helpers."""
 
 
 def replace_helpers() -> None:
     """Give verl helpers from torch operations where it has none for this machine; a second call changes nothing."""
     from verl.utils import attention_utils
 
-    if hasattr(attention_utils, "_fallback_pad_input") or importlib.util.find_spec("flash_attn") is not None:
-        return
-    upstream.apply(ROW)
+    if not hasattr(attention_utils, "_fallback_pad_input") and importlib.util.find_spec("flash_attn") is None:
+        upstream.apply(ROW)
 
 
 @upstream.replaces(ROW, "verl.utils.attention_utils:_get_attention_functions")
@@ -85,3 +91,69 @@ def unpad_input(
         int(lengths.max()),
         attention_mask.sum(dim=-1, dtype=torch.int32),
     )
+
+
+def replace_log_probs() -> None:
+    """Put our log-prob helpers in the place of verl's; a second call changes nothing."""
+    upstream.apply(LOG_PROBS_ROW)
+
+
+@upstream.replaces(LOG_PROBS_ROW, "verl.utils.torch_functional:log_probs_from_logits_response_rmpad")
+def log_probs_from_logits_response_rmpad(
+    _own: Callable[..., torch.Tensor],
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    logits_rmpad: torch.Tensor,
+    response_length: int,
+) -> torch.Tensor:
+    """Log-probs of the responses from the logits of a pack and the padded tokens.
+
+    Args:
+        input_ids: (batch, tokens), padded.
+        attention_mask: (batch, tokens), nonzero where the token is real.
+        logits_rmpad: (real tokens, vocabulary).
+        response_length: Length of the padded responses.
+
+    Returns:
+        (batch, response length), zero where the token before is padding.
+    """
+    batch_size, tokens = input_ids.shape
+    indices = attention_mask.flatten().nonzero().flatten()
+    packed = input_ids.flatten()[indices]
+    return _responses(packed, logits_rmpad, indices, batch_size, tokens, response_length)
+
+
+@upstream.replaces(LOG_PROBS_ROW, "verl.utils.torch_functional:log_probs_from_logits_all_rmpad")
+def log_probs_from_logits_all_rmpad(
+    _own: Callable[..., torch.Tensor],
+    input_ids_rmpad: torch.Tensor,
+    logits_rmpad: torch.Tensor,
+    indices: torch.Tensor,
+    batch_size: int,
+    seqlen: int,
+    response_length: int,
+) -> torch.Tensor:
+    """Log-probs of the responses from the logits and the tokens of a pack.
+
+    Args:
+        input_ids_rmpad: (1, real tokens).
+        logits_rmpad: (real tokens, vocabulary).
+        indices: (real tokens,), each token's place in the flattened padded batch.
+        batch_size: Sequences in the batch.
+        seqlen: Length of the padded sequences.
+        response_length: Length of the padded responses.
+
+    Returns:
+        (batch, response length), zero where the token before is padding.
+    """
+    return _responses(input_ids_rmpad.reshape(-1), logits_rmpad, indices, batch_size, seqlen, response_length)
+
+
+def _responses(packed: torch.Tensor, logits: torch.Tensor, indices: torch.Tensor, *sizes: int) -> Any:
+    from verl.utils import torch_functional  # not its function alone: a vendor may have replaced it
+
+    batch_size, tokens, response_length = sizes
+    # The last token of a sequence gets its neighbour's first as label; that place is never part of a response.
+    log_probs = torch_functional.logprobs_from_logits(logits=logits, labels=packed.roll(-1))
+    padded = log_probs.new_zeros(batch_size * tokens).index_copy(0, indices, log_probs)
+    return padded.view(batch_size, tokens)[:, -response_length - 1 : -1]

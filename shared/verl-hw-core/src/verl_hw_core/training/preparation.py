@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""The calls that an engine makes before verl builds anything: refuse what cannot work, mend the rest."""
+"""What an engine asks for before verl builds anything: what cannot work is refused, the rest put right."""
 
+import importlib.util
 from typing import Any
 
 from verl_hw_core import upstream
-from verl_hw_core.training import checkpoints, fused_kernels, jagged_conversions, log_probs, memory, nested, packing
+from verl_hw_core.errors import UnsupportedModelSettingError, UnsupportedPrecisionError
+from verl_hw_core.training import attention, checkpoints, jagged, memory, padding
 
 
 def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
@@ -21,9 +23,9 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
         UpstreamPatchError: As :func:`prepare_device`.
     """
     upstream.check("value-model-attention", "packing-attention", "grad-scaler-device")
-    packing.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
-    fused_kernels.require_backend(model_config, platform.device_name)
-    packing.keep_transformers_attention()
+    attention.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
+    require_backend(model_config, platform.device_name)
+    attention.keep_transformers_attention()
     if model_config.enable_activation_offload:
         memory.offload_views_apart()
     prepare_device(platform)
@@ -38,11 +40,73 @@ def prepare_device(platform: Any) -> None:
     Raises:
         UpstreamPatchError: verl or another package lacks a name without which numbers would be wrong.
     """
-    log_probs.replace_helpers()
-    nested.unwrap_constructors(platform.device_name)
-    jagged_conversions.complete(platform.device_name)
-    nested.synchronize_host_copies(platform)
+    padding.replace_log_probs()
+    jagged.unwrap_constructors(platform.device_name)
+    jagged.complete(platform.device_name)
+    jagged.synchronize_host_copies(platform)
     memory.survive_memory_queries()
     memory.pageable_where_pinned_fails()
     checkpoints.care_for_checkpoints()
     upstream.require_applied()
+
+
+def require_backend(model_config: Any, device: str) -> None:
+    """Check that the fused kernels which were asked for can run.
+
+    verl's triton kernels assert CUDA tensors and are imported in the first forward; without a known backend verl leaves
+    the model as it is and then looks for log-probs in its output. The torch backend needs no kernels.
+
+    Args:
+        model_config: verl's ``HFModelConfig``.
+        device: torch device type.
+
+    Raises:
+        UnsupportedModelSettingError: They cannot.
+    """
+    if not model_config.use_fused_kernels:
+        return
+    backend = (model_config.fused_kernel_options or {}).get("impl_backend")
+    if problem := _problem(backend, device):
+        raise UnsupportedModelSettingError(
+            f"use_fused_kernels=True with impl_backend={backend!r}: {problem}; set "
+            "+model.fused_kernel_options.impl_backend=torch, which needs no kernels, or use_fused_kernels=False"
+        )
+
+
+def _problem(backend: str | None, device: str) -> str:
+    if backend == "torch":
+        return ""
+    if backend not in ("triton", "liger"):
+        return "verl knows the backends torch, triton and liger"
+    if backend == "triton" and device != "cuda":
+        return f"verl's triton kernels take CUDA tensors only, not {device}"
+    module = "triton" if backend == "triton" else "liger_kernel"
+    return "" if importlib.util.find_spec(module) else f"no module {module!r} is installed"
+
+
+def require_loss_scaling(display_name: str, device: str) -> None:
+    """Check, before any model is built, that the chip can do what loss scaling needs.
+
+    Raises:
+        UnsupportedPrecisionError: The chip has no float64, in which torch inverts the scale.
+    """
+    import torch
+
+    try:
+        torch.ones(1, device=device).double().reciprocal().float()
+    except Exception as error:  # a chip without float64 refuses with an exception of its own
+        raise UnsupportedPrecisionError(
+            f"fp16 training needs float64 on the device, in which torch inverts the loss scale, and {display_name} "
+            f"({device}) refuses it: {error}. Train in bfloat16 (engine.mixed_precision.param_dtype=bf16)"
+        ) from error
+
+
+def grad_scaler(device: str) -> Any:
+    """Return verl's loss scaler for ``device``.
+
+    verl builds its scaler for CUDA; on any other device torch then switches it off with one warning, and small
+    gradients are lost (ledger row ``grad-scaler-device``).
+    """
+    from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    return ShardedGradScaler(device=device, growth_interval=400)  # verl's own, workers/engine/fsdp/transformer_impl.py

@@ -11,7 +11,7 @@ from typing import Any
 
 from verl_hw_core.errors import VerlHwError
 from verl_hw_core.load_report import describe
-from verl_hw_core.megatron import architectures, standalone
+from verl_hw_core.megatron import architectures, loading
 from verl_hw_tools.errors import ModelCheckError
 from verl_hw_tools.model_check import job as job_module
 from verl_hw_tools.model_check.job import Job
@@ -39,7 +39,7 @@ def run(job: Job, folder: Path) -> Report:
     _import_modules(job.modules)
     registered = architectures.registered()
     config = _config(job)
-    standalone.load()
+    loading.load_without_engine()
     _require_bridge(config)
     sizes = {} if job.full_size else _shrink(config)
 

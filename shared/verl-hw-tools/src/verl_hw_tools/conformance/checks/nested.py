@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from verl_hw_core import upstream
-from verl_hw_core.training import jagged_conversions
+from verl_hw_core.training import jagged
 from verl_hw_tools.conformance.bench import Bench
 from verl_hw_tools.conformance.numerics import require_close, require_equal
 from verl_hw_tools.conformance.registry import check
@@ -98,11 +98,11 @@ def _with_our_kernels(bench: Bench, attempt: Callable[[], None]) -> None:
         attempt()
     except (NotImplementedError, RuntimeError) as error:
         missing = f"{type(error).__name__}: {error}".partition("\n")[0]
-        jagged_conversions.complete(bench.type)
+        jagged.complete(bench.type)
         try:
             attempt()
         finally:
-            upstream.restore(jagged_conversions.ROW)  # the next check sees the stack as it is
+            upstream.restore(jagged.ROW)  # the next check sees the stack as it is
         raise CheckWarned(f"{missing}; verl-hw does it by other operations", "torch's own operator") from error
 
 
