@@ -21,13 +21,12 @@ from verl.workers.config import CheckpointEngineConfig, HFModelConfig, RolloutCo
 from verl.workers.rollout.utils import ensure_async_iterator
 
 from verl_hw_core.errors import VerlHwError
-from verl_hw_core.rollout.actor import _device
+from verl_hw_core.rollout.actor import _device, build_model
 from verl_hw_core.rollout.batching import Request
-from verl_hw_core.rollout.building import build_model
 from verl_hw_core.rollout.replica import BringupReplica
 from verl_hw_core.rollout.sampling import parse
 from verl_hw_core.rollout.settings import check_config, read_settings
-from verl_hw_core.rollout.transfer import buckets
+from verl_hw_core.rollout.weights import buckets
 
 PROMPTS = [list(range(20, 20 + length)) for length in (1, 4, 5, 11)]
 KINDS = {

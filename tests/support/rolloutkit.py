@@ -13,11 +13,10 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from verl_hw_core.rollout.batching import Request
 from verl_hw_core.rollout.generation import Generator
 from verl_hw_core.rollout.model import BringupModel
-from verl_hw_core.rollout.sampling import parse
-from verl_hw_core.rollout.seeds import PromptCounter
+from verl_hw_core.rollout.sampling import PromptCounter, parse
 from verl_hw_core.rollout.server import BringupServer
 from verl_hw_core.rollout.settings import Settings
-from verl_hw_core.rollout.transfer import buckets
+from verl_hw_core.rollout.weights import buckets
 
 VOCABULARY = 64
 EOS = frozenset({3, 5})

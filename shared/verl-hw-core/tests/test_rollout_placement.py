@@ -12,7 +12,7 @@ pytest.importorskip("verl")
 import ray
 import verl.plugin.platform
 
-from verl_hw_core.rollout.placement import describe_worker
+from verl_hw_core.rollout.replica import describe_worker
 
 SPEC = replace(METAX, launch_env=(("MACA_MPS_MODE", "1"),))
 

@@ -13,7 +13,7 @@ from rolloutkit import request, served, sync, tiny_model, tiny_module, tiny_serv
 
 from verl_hw_core.errors import GenerationError, RolloutNotReadyError, SamplingParameterError
 from verl_hw_core.rollout.batching import take_batch
-from verl_hw_core.rollout.seeds import PromptCounter
+from verl_hw_core.rollout.sampling import PromptCounter
 
 PROMPT = [9, 10, 11]
 

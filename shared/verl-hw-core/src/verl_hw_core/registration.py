@@ -70,10 +70,9 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
         upstream.when_imported(_ENGINE_BASE_MODULE, _defer_megatron, chosen)
     upstream.when_imported(_ENGINE_MODULE, partial(_import_engines, facts.key))
     upstream.when_imported(_CHECKPOINT_ENGINE_MODULE, partial(_register_weight_sync, facts.key))
-    large_weights, sleep = "verl_hw_core.weight_sync.large_weights", "verl_hw_core.rollout.vllm_sleep"
-    upstream.when_imported(_TRANSFER_MODULE, partial(_apply_row_of, large_weights), chosen)
+    upstream.when_imported(_TRANSFER_MODULE, _allow_large_weights, chosen)
     if not facts.vllm_sleep and _ROLLOUT_CONFIG_MODULE not in sys.modules:  # as above
-        upstream.when_imported(_ROLLOUT_CONFIG_MODULE, partial(_apply_row_of, sleep), chosen)
+        upstream.when_imported(_ROLLOUT_CONFIG_MODULE, rollout_registry.refuse_sleep, chosen)
     hooks.install()
     rollout_registry.register_when_imported()
     try:
@@ -210,5 +209,6 @@ def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
         )
 
 
-def _apply_row_of(module: str, _verl_module: ModuleType) -> None:
-    upstream.apply(importlib.import_module(module).ROW)
+def _allow_large_weights(_verl_module: ModuleType) -> None:
+    """Let verl's transfer through shared memory take weights larger than its bucket."""
+    upstream.apply(importlib.import_module("verl_hw_core.weight_sync.large_weights").ROW)

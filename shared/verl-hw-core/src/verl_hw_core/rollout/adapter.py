@@ -15,7 +15,7 @@ from verl_hw_core.errors import RolloutConfigError
 from verl_hw_core.rollout import NAME
 from verl_hw_core.rollout.replica import server_name
 from verl_hw_core.rollout.settings import check_config
-from verl_hw_core.rollout.transfer import buckets
+from verl_hw_core.rollout.weights import buckets
 
 WIRE_FORMAT = "named_tensors"
 

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that wait, and which of them make the next batch."""
+"""Requests on their way to a batch: which are let in, which wait, and which make the next one."""
 
+import asyncio
 import random
 from asyncio import Future
 from collections import deque
@@ -71,3 +72,40 @@ def first_stop(text: str, stops: tuple[str, ...]) -> bool:
 def decode(tokenizer: Any, token_ids: list[int]) -> str:
     """Text of an answer, without special tokens, as vLLM compares stop texts with it."""
     return str(tokenizer.decode(token_ids, skip_special_tokens=True))
+
+
+class Gate:
+    """The door that requests go through: closed by an abort, it keeps late ones waiting or turns them away.
+
+    Open at first. Used from one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._opened = asyncio.Event()
+        self._opened.set()
+        self._rejecting = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests may pass."""
+        return self._opened.is_set()
+
+    def close(self, *, reject: bool) -> None:
+        """Let no request pass until :meth:`open`; with ``reject``, turn them away instead of keeping them."""
+        self._rejecting = reject
+        if self.is_open or reject:
+            waiting, self._opened = self._opened, asyncio.Event()
+            waiting.set()  # who waits looks again, and is turned away
+
+    def open(self) -> None:
+        """Let requests pass, those that wait included."""
+        self._rejecting = False
+        self._opened.set()
+
+    async def admitted(self) -> bool:
+        """Wait until the request may pass; False turns it away."""
+        while not self._opened.is_set():
+            if self._rejecting:
+                return False
+            await self._opened.wait()
+        return True

@@ -10,8 +10,7 @@ import torch
 from verl_hw_core.errors import RolloutNotReadyError
 from verl_hw_core.rollout.batching import Request
 from verl_hw_core.rollout.generation import Generator
-from verl_hw_core.rollout.transfer import Piece
-from verl_hw_core.rollout.weights import WeightSync
+from verl_hw_core.rollout.weights import Piece, WeightSync
 
 _NEVER_SYNCED = "no weights have come from the trainer yet (rollout.load_format=dummy): sync them before generating"
 _ASLEEP = "the rollout is asleep: wake it before generating"

@@ -15,15 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from verl_hw_core.errors import GenerationError
-from verl_hw_core.rollout.batching import Request, take_batch
-from verl_hw_core.rollout.gate import Gate
-from verl_hw_core.rollout.sampling import SamplingParams, parse
-from verl_hw_core.rollout.seeds import prompt_key, request_seed
+from verl_hw_core.rollout.batching import Gate, Request, take_batch
+from verl_hw_core.rollout.sampling import SamplingParams, parse, prompt_key, request_seed
 from verl_hw_core.rollout.settings import Settings
 
 if TYPE_CHECKING:
     from verl_hw_core.rollout.model import BringupModel
-    from verl_hw_core.rollout.transfer import Piece
+    from verl_hw_core.rollout.weights import Piece
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,7 +36,7 @@ class BringupServer:
         settings: Our own settings.
         rollout: verl's ``RolloutConfig``; ``max_model_len`` must be set.
         completion: Makes the answer that verl expects, ``TokenOutput``.
-        count: Number of earlier requests with a key in a step, see :mod:`verl_hw_core.rollout.seeds`.
+        count: Number of earlier requests with a key in a step, :class:`~verl_hw_core.rollout.sampling.PromptCounter`.
         sleep_level: What :meth:`sleep` does: 0 nothing, 1 weights to the host, 2 weights dropped.
         profiler: Functions that open and close the profiler's capture range.
     """
