@@ -77,7 +77,7 @@ def measure(count: int, gib: float, bucket_size: int, repeats: int) -> dict[str,
 
     import verl.checkpoint_engine  # noqa: F401 - imported once, before the fork
 
-    import verl_hw_core.weight_sync.registry  # noqa: F401
+    import verl_hw_core.weight_sync.engine  # noqa: F401
 
     context = multiprocessing.get_context("fork")
     pipes = [context.Pipe() for _ in range(count)]
@@ -101,7 +101,7 @@ def measure(count: int, gib: float, bucket_size: int, repeats: int) -> dict[str,
 
 def _introduce(pipes: list[Any]) -> None:
     """What verl's CheckpointEngineManager does before an update; the ZeroMQ port goes along."""
-    from verl_hw_core.weight_sync.registry import HostEngine
+    from verl_hw_core.weight_sync.engine import HostEngine
 
     said = []
     for pipe in pipes:
@@ -118,7 +118,7 @@ def _work(rank: int, pipe: Any, gib: float, bucket_size: int, repeats: int) -> N
     import torch
     import zmq
 
-    from verl_hw_core.weight_sync.registry import HostEngine
+    from verl_hw_core.weight_sync.engine import HostEngine
 
     torch.set_num_threads(1)
     engine = HostEngine(bucket_size=bucket_size, is_master=rank == 0, address=ADDRESS)

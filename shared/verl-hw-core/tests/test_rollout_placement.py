@@ -8,29 +8,25 @@ from types import SimpleNamespace
 import pytest
 from detectionkit import METAX
 
-pytest.importorskip("verl")
-import ray
-import verl.plugin.platform
-
-from verl_hw_core.rollout.replica import describe_worker
-
 SPEC = replace(METAX, launch_env=(("MACA_MPS_MODE", "1"),))
 
 
 @pytest.fixture
-def worker(monkeypatch):
+def describe_worker(verl_without_plugins, monkeypatch):
+    from verl_hw_core.rollout import replica
+
     platform = SimpleNamespace(
         spec=SPEC,
         visible_devices_envvar=lambda: SPEC.visible_devices_envvar,
         ray_noset_envvars=lambda: ["RAY_EXPERIMENTAL_NOSET_X"],
         rollout_env_vars=lambda: {"FROM_ROLLOUT": "1"},
     )
-    monkeypatch.setattr(verl.plugin.platform, "get_platform", lambda: platform)
-    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "node"))
-    return platform
+    monkeypatch.setattr(replica, "get_platform", lambda: platform)
+    monkeypatch.setattr(replica.ray, "get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "node"))
+    return replica.describe_worker
 
 
-def test_the_server_has_the_workers_device_and_switches(worker, monkeypatch):
+def test_the_server_has_the_workers_device_and_switches(describe_worker, monkeypatch):
     for name, value in {
         SPEC.visible_devices_envvar: "5,4",
         "LOCAL_RANK": "1",

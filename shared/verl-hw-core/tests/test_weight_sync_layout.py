@@ -7,10 +7,17 @@ import json
 import pytest
 import torch
 
-from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError, Planner
-from verl_hw_core.weight_sync.packing import UnsendableTensorError, check, fill, flat_range
-from verl_hw_core.weight_sync.rebuilding import Rebuilder
-from verl_hw_core.weight_sync.settings import ALIGNMENT, Settings
+from verl_hw_core.weight_sync.layout import (
+    Bucket,
+    MalformedBucketError,
+    Planner,
+    UnsendableTensorError,
+    check,
+    fill,
+    flat_range,
+)
+from verl_hw_core.weight_sync.receiving import Rebuilder
+from verl_hw_core.weight_sync.topology import ALIGNMENT, Settings
 
 SIZE = 4096
 CPU = torch.device("cpu")

@@ -6,8 +6,7 @@ import pytest
 import torch
 from machine_speed import scaled
 
-from verl_hw_core.weight_sync.place import Place
-from verl_hw_core.weight_sync.transfer import Broadcaster
+from verl_hw_core.weight_sync.transfer import Broadcaster, Place
 
 
 class Library:

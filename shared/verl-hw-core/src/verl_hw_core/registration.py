@@ -198,7 +198,7 @@ def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
     if vendor is None:
         return
     try:
-        importlib.import_module("verl_hw_core.weight_sync.registry").register(key)
+        importlib.import_module("verl_hw_core.weight_sync.engine").register(key)
     except Exception as error:  # noqa: BLE001 - as above
         load_report.report(
             vendor.spec.distribution,

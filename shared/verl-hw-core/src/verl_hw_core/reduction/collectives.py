@@ -12,10 +12,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
 from verl_hw_core import upstream
 from verl_hw_core.errors import ReductionError
 from verl_hw_core.reduction.decision import decide, is_known_to_need_sum
-from verl_hw_core.reduction.originals import ROW, places
+from verl_hw_core.reduction.probe import ROW, places
 
 _devices: set[str] = set()
 
@@ -97,16 +101,12 @@ class DividingWork:
 
 def _divide(result: Any, ranks: int) -> None:
     """Divide in place, unseen by autograd, as a collective is."""
-    import torch
-
     with torch.inference_mode(result.is_inference()), torch.no_grad():
         result.detach().div_(ranks)
 
 
 def _holds_result(name: str, given: dict[str, Any]) -> bool:
     """Whether this rank gets a result: with ``reduce`` only the destination does."""
-    import torch.distributed as dist
-
     if name != "reduce":
         return True
     if given.get("group_dst") is not None:
@@ -116,8 +116,6 @@ def _holds_result(name: str, given: dict[str, Any]) -> bool:
 
 def _average(own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Do what torch's ``own`` does, whose first parameter is the tensor that holds the result."""
-    import torch.distributed as dist
-
     signature = _signature(own)
     given = signature.bind(*args, **kwargs).arguments
     result, group = given[next(iter(signature.parameters))], given.get("group")
@@ -165,9 +163,6 @@ def reduce_scatter_single(own: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 def _needs_sum(result: Any, group: Any) -> bool:
     """Whether this rank is to average ``result`` in ``group`` by sum-then-divide."""
-    import torch
-    from torch.distributed import distributed_c10d
-
     if not isinstance(result, torch.Tensor) or result.device.type not in _devices:
         return False
     if distributed_c10d._rank_not_in_group(group):

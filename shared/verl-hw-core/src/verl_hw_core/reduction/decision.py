@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+import torch.distributed as dist
+
 from verl_hw_core.errors import ReductionError
 from verl_hw_core.reduction.probe import probe
 
@@ -43,8 +45,6 @@ def decide(group: Any, device: Any) -> Decision:
     Raises:
         ReductionError: ``VERL_HW_REDUCTION`` is not one of its three values, or the backend's SUM is wrong.
     """
-    import torch.distributed as dist
-
     group = group if group is not None else dist.group.WORLD
     known = _decisions.setdefault(group, {})
     if device.type not in known:

@@ -4,6 +4,8 @@
 
 from typing import Any
 
+from torch.distributed.fsdp import FSDPModule
+
 from verl_hw_core.errors import UnsupportedModelSettingError
 from verl_hw_core.reduction.decision import decide
 
@@ -37,8 +39,6 @@ def force_sum(module: Any) -> int:
     torch's setter is not recursive, and a module that was wrapped later (LoRA, a value head) has a switch of its own.
     It covers both legs of HSDP. FSDP1 always sums and divides, has no switch and needs none.
     """
-    from torch.distributed.fsdp import FSDPModule
-
     wrapped = [part for part in module.modules() if isinstance(part, FSDPModule)]
     for part in wrapped:
         part.set_force_sum_reduction_for_comms(True)

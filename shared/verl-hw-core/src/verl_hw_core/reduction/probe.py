@@ -6,8 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+import torch.distributed as dist
+
+from verl_hw_core import upstream
 from verl_hw_core.errors import ReductionError
-from verl_hw_core.reduction.originals import original
+
+ROW = "reduce-avg"
+"""Ledger row of the replacement."""
+
 
 SIZES = (1, 3, 63, 64, 1024)
 """Elements a rank: a fault in the field concerned tensors below a size only (torch-xpu-ops #3020)."""
@@ -16,6 +23,18 @@ TOLERANCE = {"float32": 1e-6, "bfloat16": 1e-2}
 """Relative error allowed by dtype; every partial sum of the contributions is exact, whatever the order (see _mine)."""
 
 _BF16_CONTRIBUTORS = 128  # integers up to 256 are exact in bfloat16
+_ELSEWHERE = "another rank of the group saw a wrong answer"
+
+
+def places(name: str) -> tuple[str, str]:
+    """Return the two names under which torch has a function."""
+    return f"torch.distributed:{name}", f"torch.distributed.distributed_c10d:{name}"
+
+
+def original(name: str) -> Callable[..., Any]:
+    """Return torch's own function ``name``, whether or not it is replaced at the moment."""
+    own: Callable[..., Any] = upstream.original(ROW, dist, name)
+    return own
 
 
 @dataclass(frozen=True)
@@ -41,8 +60,6 @@ def probe(group: Any, device: Any) -> ProbeResult:
     Raises:
         ReductionError: SUM itself is wrong: no training result could be trusted.
     """
-    import torch.distributed as dist
-
     fault = _first_fault(group, device, dist.ReduceOp.SUM)
     if _somebody(fault, group, device):
         raise ReductionError(
@@ -55,14 +72,8 @@ def probe(group: Any, device: Any) -> ProbeResult:
     return ProbeResult(True)
 
 
-_ELSEWHERE = "another rank of the group saw a wrong answer"
-
-
 def _somebody(fault: str, group: Any, device: Any) -> bool:
     """Whether any rank has a fault: the ranks of a group must decide alike. MAX, since SUM itself may be at fault."""
-    import torch
-    import torch.distributed as dist
-
     doubt = torch.full((1,), 1.0 if fault else 0.0, dtype=torch.float32, device=device)
     original("all_reduce")(doubt, op=dist.ReduceOp.MAX, group=group)
     return bool(doubt.item() > 0)
@@ -70,9 +81,6 @@ def _somebody(fault: str, group: Any, device: Any) -> bool:
 
 def _first_fault(group: Any, device: Any, op: Any) -> str:
     """Run every operation, whatever the earlier ones gave, so that all ranks issue the same; return the first fault."""
-    import torch
-    import torch.distributed as dist
-
     name = "SUM" if op == dist.ReduceOp.SUM else "AVG"
     faults = []
     for dtype_name, tolerance in TOLERANCE.items():
@@ -96,31 +104,20 @@ def _mine(dtype_name: str, rank: int) -> int:
 
 
 def _expected(dtype_name: str, ranks: int, op: Any) -> float:
-    import torch.distributed as dist
-
     total = float(sum(_mine(dtype_name, rank) for rank in range(ranks)))
     return total if op == dist.ReduceOp.SUM else total / ranks
 
 
-def _value(group: Any, dtype: Any) -> int:
-    import torch.distributed as dist
-
-    return _mine(str(dtype).removeprefix("torch."), dist.get_rank(group))
-
-
 def _all_reduce(group: Any, device: Any, op: Any, dtype: Any, size: int) -> Any:
-    import torch
-
-    tensor = torch.full((size,), _value(group, dtype), dtype=dtype, device=device)
+    mine = _mine(str(dtype).removeprefix("torch."), dist.get_rank(group))
+    tensor = torch.full((size,), mine, dtype=dtype, device=device)
     original("all_reduce")(tensor, op=op, group=group)
     return tensor
 
 
 def _reduce_scatter(group: Any, device: Any, op: Any, dtype: Any, size: int) -> Any:
-    import torch
-    import torch.distributed as dist
-
-    full = torch.full((size * dist.get_world_size(group),), _value(group, dtype), dtype=dtype, device=device)
+    mine = _mine(str(dtype).removeprefix("torch."), dist.get_rank(group))
+    full = torch.full((size * dist.get_world_size(group),), mine, dtype=dtype, device=device)
     shard = torch.empty(size, dtype=dtype, device=device)
     original("reduce_scatter_tensor")(shard, full, op=op, group=group)
     return shard

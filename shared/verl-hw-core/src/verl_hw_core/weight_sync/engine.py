@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""verl's checkpoint engine over any torch.distributed backend."""
+"""verl's checkpoint engine over any torch.distributed backend, and the backends' names on a vendor's platform."""
 
 import os
 import secrets
@@ -12,18 +12,20 @@ from typing import Any
 
 import ray
 import torch
-from verl.checkpoint_engine.base import CheckpointEngine
+from verl.checkpoint_engine.base import CheckpointEngine, CheckpointEngineRegistry
+from verl.plugin.platform import get_platform
 
+from verl_hw_core import upstream
 from verl_hw_core.errors import WeightTransferError
+from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.weight_sync import topology
 from verl_hw_core.weight_sync.control import listen
 from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
-from verl_hw_core.weight_sync.place import Place
 from verl_hw_core.weight_sync.receiving import Receiver
 from verl_hw_core.weight_sync.sending import Relay, Sender, Weights, drain, each
 from verl_hw_core.weight_sync.session import Membership, Session
-from verl_hw_core.weight_sync.settings import Settings
-from verl_hw_core.weight_sync.topology import Endpoint, WorkerMetadata
+from verl_hw_core.weight_sync.topology import Endpoint, Settings, WorkerMetadata
+from verl_hw_core.weight_sync.transfer import Place
 
 _OF_VERLS_ENGINES = frozenset({"group_name", "rollout_dtype"})  # taken by verl's, without a meaning here
 
@@ -37,7 +39,7 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
     Args:
         bucket_size: Bytes of a bucket.
         is_master: Whether this is the sender.
-        **options: Fields of :class:`~verl_hw_core.weight_sync.settings.Settings`.
+        **options: Fields of :class:`~verl_hw_core.weight_sync.topology.Settings`.
 
     Raises:
         ValueError: An option is unknown or cannot be right.
@@ -230,3 +232,58 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+
+
+class VendorEngine(CollectiveCheckpointEngine):
+    """Over the vendor's own library, under its name."""
+
+    @classmethod
+    def backend_name(cls) -> str:
+        """The library's name for torch."""
+        return str(get_platform().spec.ccl_backend)
+
+
+class DefaultEngine(CollectiveCheckpointEngine):
+    """Over what the platform uses for collectives: ``nccl``, which verl's configurations name for every device."""
+
+    @classmethod
+    def backend_name(cls) -> str:
+        """The platform's choice, FlagCX included."""
+        return str(get_platform().communication_backend_name())
+
+
+class FlagcxEngine(CollectiveCheckpointEngine):
+    """Over FlagCX."""
+
+    @classmethod
+    def backend_name(cls) -> str:
+        """FlagCX's name for torch."""
+        return "flagcx"
+
+
+class HostEngine(CollectiveCheckpointEngine):
+    """Through host memory over gloo, where the vendor's library is missing or at fault."""
+
+    @classmethod
+    def backend_name(cls) -> str:
+        """gloo's name for torch."""
+        return "gloo"
+
+
+def register(key: str) -> None:
+    """Register our names of ``rollout.checkpoint_engine.backend`` if vendor ``key`` is the platform of this process.
+
+    Elsewhere verl's own stay.
+    """
+    platform = get_platform()
+    if not isinstance(platform, AcceleratorPlatform) or platform.spec.key != key:
+        return
+    if not upstream.check("weight-sync-name", "weight-sync-group"):
+        return
+    engines: dict[str, type[CollectiveCheckpointEngine]] = {"gloo": HostEngine, "nccl": DefaultEngine}
+    if platform.spec.flagcx:
+        engines["flagcx"] = FlagcxEngine
+    if platform.spec.ccl_backend != "nccl":
+        engines[platform.spec.ccl_backend] = VendorEngine
+    for name, engine in engines.items():
+        CheckpointEngineRegistry.register(name)(engine)

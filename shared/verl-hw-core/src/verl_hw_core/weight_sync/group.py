@@ -17,7 +17,7 @@ from torch.distributed import distributed_c10d
 
 from verl_hw_core.errors import CollectiveBackendError
 from verl_hw_core.weight_sync.control import listen
-from verl_hw_core.weight_sync.place import HOST_BACKEND
+from verl_hw_core.weight_sync.transfer import HOST_BACKEND
 
 
 def serve_store(host: str, timeout: float) -> tuple[Any, int]:

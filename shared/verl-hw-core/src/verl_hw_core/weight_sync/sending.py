@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
-from verl_hw_core.weight_sync.layout import Bucket, Planner
-from verl_hw_core.weight_sync.packing import UnsendableTensorError, check, fill
+from verl_hw_core.weight_sync.layout import Bucket, Planner, UnsendableTensorError, check, fill
 from verl_hw_core.weight_sync.session import Session
 
 Weights = Any  # an iterable or async iterable of (name, tensor): verl's engines give either

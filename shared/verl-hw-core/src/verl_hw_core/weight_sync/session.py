@@ -17,10 +17,8 @@ from verl_hw_core.errors import WeightTransferError
 from verl_hw_core.weight_sync import group as process_group
 from verl_hw_core.weight_sync.control import PROTOCOL, Gathering, Hub, Spoke
 from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
-from verl_hw_core.weight_sync.place import Place
-from verl_hw_core.weight_sync.settings import Settings
-from verl_hw_core.weight_sync.topology import Endpoint
-from verl_hw_core.weight_sync.transfer import Broadcaster
+from verl_hw_core.weight_sync.topology import Endpoint, Settings
+from verl_hw_core.weight_sync.transfer import Broadcaster, Place
 
 _SLICE_SECONDS = 0.05
 _REASON_SECONDS = 3.0  # for the rank that knows why a collective failed to tell
