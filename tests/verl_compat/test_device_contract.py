@@ -6,7 +6,7 @@ import ast
 import importlib.util
 from pathlib import Path
 
-from verl_hw_core.platform.device_contract import ESSENTIAL, OPTIONAL
+from verl_hw_core.platform.vendor_module import ESSENTIAL, OPTIONAL
 
 
 def verl_source() -> Path:

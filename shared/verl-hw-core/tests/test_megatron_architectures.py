@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError, UnsupportedModelSettingError
-from verl_hw_core.facts import declared
+from verl_hw_core.facts import vendors
 from verl_hw_core.megatron import architectures
 from verl_hw_core.megatron.architectures import Converted, MegatronArchitecture
 from verl_hw_core.megatron.weight_names import WeightNames
@@ -33,7 +33,7 @@ CONFIG = SimpleNamespace(num_attention_heads=4, num_query_groups=2, kv_channels=
 @pytest.fixture(autouse=True)
 def _empty_registry(monkeypatch):
     monkeypatch.setattr(architectures, "_registered", {})
-    monkeypatch.setattr(declared, "_called", set())
+    monkeypatch.setattr(vendors, "_called", set())
 
 
 def architecture(**changes) -> MegatronArchitecture:
@@ -82,7 +82,7 @@ def test_entry_points_are_called_once_and_a_broken_one_is_left_out(monkeypatch, 
     calls = []
     right = SimpleNamespace(name="right", value="a:add", load=lambda: lambda: calls.append(1))
     broken = EntryPoint(name="broken", value="no_such_module_of_plover:add", group=architectures.ENTRY_POINTS)
-    monkeypatch.setattr(declared, "entry_points", lambda group: [right, broken])
+    monkeypatch.setattr(vendors, "entry_points", lambda group: [right, broken])
     with caplog.at_level(logging.WARNING, logger="verl_hw_core"):
         architectures.registered()
         architectures.registered()

@@ -16,7 +16,7 @@ import pytest
 
 from verl_hw_core import model_patches, upstream
 from verl_hw_core.errors import ModelPatchError
-from verl_hw_core.facts import declared
+from verl_hw_core.facts import vendors
 from verl_hw_core.model_patches import FusedOp, ModelPatch, declarations, registry
 from verl_hw_core.model_patches.targets import SITES
 from verl_hw_tools.cli.patch_rows import rows
@@ -29,7 +29,7 @@ def clean(monkeypatch):
     """Empty declarations, no patch in force, default mode."""
     for name, kind in (("_fused", dict), ("_patches", dict)):
         monkeypatch.setattr(declarations, name, kind())
-    monkeypatch.setattr(declared, "_called", set())
+    monkeypatch.setattr(vendors, "_called", set())
     monkeypatch.setattr(registry, "_said", set())
     monkeypatch.delenv(registry.MODE_ENV, raising=False)
     yield
@@ -213,7 +213,7 @@ def test_an_entry_point_of_another_package_adds_and_a_broken_one_is_left_out(mon
         importlib.metadata.EntryPoint(name, value, model_patches.ENTRY_POINTS)
         for name, value in (("broken", "acme_patches:gone"), ("acme", "acme_patches:add"))
     ]
-    monkeypatch.setattr(declared, "entry_points", lambda group: points)
+    monkeypatch.setattr(vendors, "entry_points", lambda group: points)
     assert len(model_patches.apply("acme", "cpu", "qwen3")) == 1
     model_patches.apply("acme", "cpu", "llama")
     (record,) = (record for record in caplog.records if record.name == "verl_hw_core")

@@ -139,18 +139,18 @@ def test_an_ipc_handle_of_another_layout_is_refused(platform_over, monkeypatch, 
     import torch
     from torch.multiprocessing import reductions
 
-    from verl_hw_core.platform import ipc
+    from verl_hw_core.platform import vendor_module
 
     module = complete_module()
     module.current_device, module.ipc_collect = (lambda: 0), (lambda: None)
     monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
     monkeypatch.setattr(reductions, "reduce_tensor", lambda tensor: (None, (1, 2, 3, 4, 5, 6, slot, 8)))
-    ipc.fits_verl.cache_clear()
+    vendor_module.ipc_fits_verl.cache_clear()
     assert platform_over(module).is_ipc_supported() is False
     monkeypatch.setattr(reductions, "reduce_tensor", lambda tensor: (None, (1, 2, 3, 4, 5, 6, 0, 8)))
-    ipc.fits_verl.cache_clear()
+    vendor_module.ipc_fits_verl.cache_clear()
     assert platform_over(module).is_ipc_supported() is True
-    ipc.fits_verl.cache_clear()
+    vendor_module.ipc_fits_verl.cache_clear()
 
 
 def test_a_device_that_cannot_be_selected_is_an_error(platform_over):

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 from verl_hw_core.errors import MegatronArchitectureError, UnregisteredArchitectureError, UnsupportedModelSettingError
-from verl_hw_core.facts.declared import call_entry_points
+from verl_hw_core.facts.vendors import call_entry_points
 
 ENTRY_POINTS = "verl_hw.megatron_architectures"
 """Entry-point group whose objects are called without arguments before the registry is first read."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from verl_hw_core.errors import ModelPatchError
-from verl_hw_core.facts.declared import call_entry_points
+from verl_hw_core.facts.vendors import call_entry_points
 from verl_hw_core.model_patches.targets import SITES, Operation
 
 ANY_VENDOR = "any"

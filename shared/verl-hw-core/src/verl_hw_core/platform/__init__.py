@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from verl_hw_core.platform.accelerator import AcceleratorPlatform
 
-__all__ = ["AcceleratorPlatform"]
+__all__ = ["AcceleratorPlatform", "our_platform"]
+
+
+def our_platform() -> "AcceleratorPlatform | None":
+    """Return the platform that verl has chosen if it is one of verl-hw's, else None."""
+    from verl.plugin.platform import get_platform
+
+    from verl_hw_core.platform.accelerator import AcceleratorPlatform
+
+    platform = get_platform()
+    return platform if isinstance(platform, AcceleratorPlatform) else None
 
 
 def __getattr__(name: str) -> Any:

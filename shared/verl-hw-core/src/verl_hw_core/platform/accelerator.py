@@ -36,7 +36,7 @@ from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.errors import CollectiveBackendError, VendorRuntimeError
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.platform import ipc, ray_resources, vendor_module, visible_devices
+from verl_hw_core.platform import ray_resources, vendor_module, visible_devices
 from verl_hw_core.platform.flags import env_flag
 
 logger = logging.getLogger("verl_hw_core")
@@ -151,11 +151,8 @@ class AcceleratorPlatform(PlatformBase):
 
     def set_allocator_settings(self, settings: str) -> None:
         """Pass ``settings`` (``"expandable_segments:True"``) to the allocator, where it takes any."""
-        if self.spec.allocator_setter is None:
-            return
-        import torch
-
-        vendor_module.call(self.spec, self.spec.allocator_setter, settings, loud=False, module=torch)
+        if self.spec.allocator_setter is not None:
+            vendor_module.call(self.spec, self.spec.allocator_setter, settings, loud=False, of_torch=True)
 
     def empty_cache(self) -> None:
         """Return unused cached memory to the device."""
@@ -222,11 +219,9 @@ class AcceleratorPlatform(PlatformBase):
     def _marker(self, name: str, *args: str) -> bool:
         if self.spec.range_module is None:
             return False
-        import torch
-
         failed = object()
         path = f"{self.spec.range_module}.{name}"
-        return vendor_module.call(self.spec, path, *args, fallback=failed, loud=False, module=torch) is not failed
+        return vendor_module.call(self.spec, path, *args, fallback=failed, loud=False, of_torch=True) is not failed
 
     def profiler_start(self) -> None:
         """Open the vendor profiler's capture range, where torch gives access to it."""
@@ -237,11 +232,8 @@ class AcceleratorPlatform(PlatformBase):
         self._profiler("stop")
 
     def _profiler(self, name: str) -> None:
-        if self.spec.profiler_module is None:
-            return
-        import torch
-
-        vendor_module.call(self.spec, f"{self.spec.profiler_module}.{name}", loud=False, module=torch)
+        if self.spec.profiler_module is not None:
+            vendor_module.call(self.spec, f"{self.spec.profiler_module}.{name}", loud=False, of_torch=True)
 
     def ray_resource_name(self) -> str:
         """Resource under which the connected Ray cluster counts the device; the first candidate when there is none."""
@@ -253,7 +245,7 @@ class AcceleratorPlatform(PlatformBase):
 
     def is_ipc_supported(self) -> bool:
         """Whether verl may share weight buffers by device IPC; checked on the running stack, not assumed."""
-        return self.spec.ipc and ipc.fits_verl(self.spec)
+        return self.spec.ipc and vendor_module.ipc_fits_verl(self.spec)
 
     def rollout_env_vars(self) -> dict[str, str]:
         """Variables that rollout processes need; what the user has exported wins."""

@@ -15,7 +15,7 @@ from typing import Any
 from verl_hw_core import upstream
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.platform import AcceleratorPlatform
+from verl_hw_core.platform import our_platform
 from verl_hw_core.platform.table import PLATFORM_ENVVAR, requested_platform
 
 JOB_ROW = "ppo-environment"
@@ -48,32 +48,25 @@ def variables(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> di
 def get_ppo_ray_runtime_env(own: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
     """verl's function of this name, with our variables."""
     runtime_env = own(*args, **kwargs)
-    spec = _our_spec()
-    if spec is None:
+    platform = our_platform()
+    if platform is None:
         _say_how_to_choose()
         return runtime_env
     # Ray refuses a variable that `ray job submit --runtime-env` has set for the whole job already.
     given = _job_variables()
-    ours = {name: value for name, value in variables(spec).items() if name not in given}
+    ours = {name: value for name, value in variables(platform.spec).items() if name not in given}
     return {**runtime_env, "env_vars": {**runtime_env.get("env_vars", {}), **ours}}
 
 
 @upstream.replaces(WORKER_ROW, "verl.single_controller.ray.base:RayClassWithInitArgs.__call__")
 def create_worker(own: Callable[..., Any], factory: Any, *args: Any, **kwargs: Any) -> Any:
     """verl's ``RayClassWithInitArgs.__call__``, with our variables."""
-    spec = _our_spec()
-    if spec is not None:
+    platform = our_platform()
+    if platform is not None:
         runtime_env = dict(factory._options.get("runtime_env") or {})
-        runtime_env["env_vars"] = {**variables(spec), **runtime_env.get("env_vars", {})}
+        runtime_env["env_vars"] = {**variables(platform.spec), **runtime_env.get("env_vars", {})}
         factory.update_options({"runtime_env": runtime_env})
     return own(factory, *args, **kwargs)
-
-
-def _our_spec() -> HardwareSpec | None:
-    from verl.plugin.platform import get_platform
-
-    platform = get_platform()
-    return platform.spec if isinstance(platform, AcceleratorPlatform) else None
 
 
 def _job_variables() -> Mapping[str, str]:

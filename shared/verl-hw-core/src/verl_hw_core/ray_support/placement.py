@@ -12,7 +12,7 @@ from typing import Any
 from verl_hw_core import upstream
 from verl_hw_core.errors import RayResourcesError
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.platform import AcceleratorPlatform
+from verl_hw_core.platform import our_platform
 from verl_hw_core.platform.ray_resources import start_options
 
 POOLS_ROW = "resource-pools"
@@ -29,7 +29,7 @@ def get_placement_groups(
     own: Callable[..., Any], pool: Any, strategy: str = "STRICT_PACK", *args: Any, **kwargs: Any
 ) -> Any:
     """verl's method of this name, for a pool that the cluster can place."""
-    platform = _our_platform()
+    platform = our_platform()
     if platform is not None and pool.pgs is None and pool.use_gpu:
         bundle = {"CPU": float(pool.max_colocate_count), platform.ray_resource_name(): 1.0}
         if pool.accelerator_type is not None:
@@ -41,7 +41,7 @@ def get_placement_groups(
 @upstream.replaces(CHECK_ROW, "verl.single_controller.ray.base:ResourcePoolManager._check_resource_available")
 def check_resource_available(own: Callable[[Any], None], manager: Any) -> None:
     """Count the platform's resource, on a platform of ours."""
-    platform = _our_platform()
+    platform = our_platform()
     if platform is None:
         own(manager)
         return
@@ -136,10 +136,3 @@ def _message(spec: HardwareSpec, bundle: Resources, groups: Sequence[int], packe
         f"Ask for fewer workers (trainer.n_gpus_per_node, trainer.nnodes), end what holds the devices (`ray status`), "
         f"or start nodes with as many as they have: `ray start {start_options(device, needed)} ...`"
     )
-
-
-def _our_platform() -> AcceleratorPlatform | None:
-    from verl.plugin.platform import get_platform
-
-    platform = get_platform()
-    return platform if isinstance(platform, AcceleratorPlatform) else None

@@ -17,7 +17,7 @@ from verl.plugin.platform import get_platform
 
 from verl_hw_core import upstream
 from verl_hw_core.errors import WeightTransferError
-from verl_hw_core.platform import AcceleratorPlatform
+from verl_hw_core.platform import our_platform
 from verl_hw_core.weight_sync import topology
 from verl_hw_core.weight_sync.control import listen
 from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
@@ -275,8 +275,8 @@ def register(key: str) -> None:
 
     Elsewhere verl's own stay.
     """
-    platform = get_platform()
-    if not isinstance(platform, AcceleratorPlatform) or platform.spec.key != key:
+    platform = our_platform()
+    if platform is None or platform.spec.key != key:
         return
     if not upstream.check("weight-sync-name", "weight-sync-group"):
         return

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group ``module``: the names of ``torch.<device>`` that verl asks for, one check each."""
 
-from verl_hw_core.platform.device_contract import ESSENTIAL, OPTIONAL
+from verl_hw_core.platform.vendor_module import ESSENTIAL, OPTIONAL
 from verl_hw_tools.conformance.bench import Bench
 from verl_hw_tools.conformance.registry import Check, CheckFunction, add
 from verl_hw_tools.conformance.verdicts import CheckFailed, CheckWarned

@@ -3,7 +3,7 @@
 """The vendor's torch extension, its devices and its collective library, as a process really gets them."""
 
 from verl_hw_core.errors import VisibleDevicesError
-from verl_hw_core.platform.device_contract import ESSENTIAL, OPTIONAL
+from verl_hw_core.platform.vendor_module import ESSENTIAL, OPTIONAL
 from verl_hw_core.platform.visible_devices import Mask, check_count, read_mask
 from verl_hw_tools.doctor.facts import Facts
 from verl_hw_tools.doctor.mends import mend_of_import

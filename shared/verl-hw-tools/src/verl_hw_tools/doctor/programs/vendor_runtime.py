@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from verl_hw_core.platform.device_contract import ESSENTIAL, OPTIONAL
+from verl_hw_core.platform.vendor_module import ESSENTIAL, OPTIONAL
 
 
 def look(vendor: str) -> dict[str, Any]:
