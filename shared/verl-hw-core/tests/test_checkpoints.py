@@ -9,7 +9,7 @@ import pytest
 from acme import DEVICE
 
 from verl_hw_core import upstream
-from verl_hw_core.training import checkpoints
+from verl_hw_core.training import preparation
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def manager(monkeypatch, verl_without_plugins):
     module.set_rng_state = module.restored.append
     platform = SimpleNamespace(device_name=DEVICE, device_module=module, is_available=lambda: True)
     monkeypatch.setattr(platform_manager, "_current_platform", platform)
-    checkpoints.care_for_checkpoints()
-    checkpoints.care_for_checkpoints()
+    preparation.care_for_checkpoints()
+    preparation.care_for_checkpoints()
     yield BaseCheckpointManager, module
     for row in ("checkpoint-rng", "fsdp1-checkpoint-offload"):
         upstream.restore(row)

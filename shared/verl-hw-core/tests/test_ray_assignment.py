@@ -14,8 +14,7 @@ from detectionkit import CAMBRICON, ENFLAME, INTEL, METAX
 from verl_hw_core.errors import DeviceAssignmentError, VerlHwError
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform.visible_devices import read_mask
-from verl_hw_core.ray_support.assignment import cards, ordinals
-from verl_hw_core.ray_support.holding import Holding, parse
+from verl_hw_core.ray_support.holding import Holding, cards, ordinals, parse
 
 CUDA, MACA, MLU, CN, TOPS, ZE, SELECTOR = (
     "CUDA_VISIBLE_DEVICES",

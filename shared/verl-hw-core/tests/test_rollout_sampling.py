@@ -23,7 +23,7 @@ def draws(count=DRAWS, seen=None, raw=False, **given):
     """Tokens and log-probabilities of many rows with the same logits and evenly spread numbers."""
     import torch
 
-    from verl_hw_core.rollout.drawing import draw
+    from verl_hw_core.rollout.sampling import draw
 
     params = [SamplingParams(max_tokens=1, **given)] * count
     numbers = [(index + 0.5) / count for index in range(count)]
@@ -99,7 +99,7 @@ def test_raw_log_probs_are_those_of_the_model():
 def test_rows_of_one_batch_keep_their_own_parameters():
     import torch
 
-    from verl_hw_core.rollout.drawing import draw
+    from verl_hw_core.rollout.sampling import draw
 
     rows = [
         SamplingParams(1, temperature=0.0),
@@ -119,7 +119,7 @@ def test_rows_of_one_batch_keep_their_own_parameters():
 def test_a_number_at_the_edge_never_draws_an_impossible_token(number):
     import torch
 
-    from verl_hw_core.rollout.drawing import draw
+    from verl_hw_core.rollout.sampling import draw
 
     logits = torch.tensor([[-torch.inf, 1.0, 0.0, -torch.inf]])
     tokens, _ = draw(logits, [SamplingParams(1)], [number], None)

@@ -14,9 +14,8 @@ from machine_speed import scaled
 
 from verl_hw_core.errors import WeightTransferError
 from verl_hw_core.weight_sync import topology
-from verl_hw_core.weight_sync.channel import Channel, ChannelClosedError, join, wait_for
+from verl_hw_core.weight_sync.channel import Channel, ChannelClosedError, Failure, FailureFoundError, join, wait_for
 from verl_hw_core.weight_sync.control import Gathering, Hub, Spoke, listen
-from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
 from verl_hw_core.weight_sync.topology import Endpoint, WorkerMetadata
 
 HOST = "127.0.0.1"

@@ -32,7 +32,6 @@ ROW = "megatron-local-layers"
 ROUTER_ROW = "megatron-router-gemm"
 """Ledger row of a name that the router of experts reads."""
 
-
 LATENT_ROW = "megatron-latent-attention"
 """Ledger row of the layer that latent attention takes for its down projections."""
 
@@ -86,8 +85,8 @@ class LocalSpecProvider(BackendSpecProvider):
 def use_local_layers() -> None:
     """Make Megatron-core's specs of TransformerEngine layers hold ours; a second call changes nothing."""
     _provide_layers()
-    _let_routers_compute()
-    _let_latent_attention_be_built()
+    upstream.applies(ROUTER_ROW)(upstream.replace)(ROUTER_ROW, moe_utils, "te_general_gemm", None)
+    upstream.applies(LATENT_ROW)(upstream.replace)(LATENT_ROW, multi_latent_attention, "TELinear", ReplicatedLinear)
 
 
 @upstream.applies(ROW)
@@ -95,13 +94,3 @@ def _provide_layers() -> None:
     upstream.replace(ROW, gpt_layer_specs, "TESpecProvider", LocalSpecProvider)
     upstream.replace(ROW, gpt_layer_specs, "TENorm", Norm)
     upstream.replace(ROW, moe_module_specs, "TESpecProvider", LocalSpecProvider)
-
-
-@upstream.applies(ROUTER_ROW)
-def _let_routers_compute() -> None:
-    upstream.replace(ROUTER_ROW, moe_utils, "te_general_gemm", None)
-
-
-@upstream.applies(LATENT_ROW)
-def _let_latent_attention_be_built() -> None:
-    upstream.replace(LATENT_ROW, multi_latent_attention, "TELinear", ReplicatedLinear)

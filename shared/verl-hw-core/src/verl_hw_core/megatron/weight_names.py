@@ -79,11 +79,6 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile("".join(text))
 
 
-def _sizes(config: Any) -> tuple[int, int]:
-    """Query heads of a group, and channels of a head."""
-    return config.num_attention_heads // config.num_query_groups, config.kv_channels
-
-
 def _join_heads(tensors: Sequence[torch.Tensor], config: Any) -> torch.Tensor:
     """Megatron's order: for each group its query heads, its key, its value."""
     rows = [tensor.unflatten(0, (config.num_query_groups, -1)) for tensor in tensors]
@@ -91,7 +86,7 @@ def _join_heads(tensors: Sequence[torch.Tensor], config: Any) -> torch.Tensor:
 
 
 def _split_heads(tensor: torch.Tensor, config: Any) -> list[torch.Tensor]:
-    heads, channels = _sizes(config)
+    heads, channels = config.num_attention_heads // config.num_query_groups, config.kv_channels  # of a group, of a head
     rows = tensor.unflatten(0, (config.num_query_groups, -1))
     parts = rows.split([heads * channels, channels, channels], dim=1)
     return [part.flatten(0, 1).contiguous() for part in parts]

@@ -16,7 +16,7 @@ from verl_hw_core.facts import vendors
 from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.platform.table import PLATFORM_ENVVAR
 from verl_hw_core.platform.visible_devices import Mask, check_count, read_mask
-from verl_hw_core.ray_support import assignment, claims
+from verl_hw_core.ray_support import claims
 from verl_hw_core.ray_support import holding as holdings
 from verl_hw_core.ray_support.holding import IDS_ROW, Holding
 
@@ -74,12 +74,12 @@ def find(platform: AcceleratorPlatform) -> WorkerDevices | None:
     count = platform.device_count()
     check_count(mask, count)
     if holding.slots is None:
-        everything = assignment.cards(mask, range(count))
+        everything = holdings.cards(mask, range(count))
         first = (holding.bundle or 0) % max(count, 1)  # so that ranks and devices are in one order where they can be
         card = _node_claims().take(_bundle(holding), everything[first:] + everything[:first])
         return WorkerDevices(holding.resource, (everything.index(card),), (card,))
-    ordinals = assignment.ordinals(mask, holding, count)
-    found = assignment.cards(mask, ordinals)
+    ordinals = holdings.ordinals(mask, holding, count)
+    found = holdings.cards(mask, ordinals)
     _claim(holding, mask, found)
     return WorkerDevices(holding.resource, ordinals, found)
 

@@ -8,7 +8,6 @@ be trusted is found out by trying, once a group (see :mod:`verl_hw_core.reductio
 """
 
 from verl_hw_core.reduction.collectives import install, uninstall
-from verl_hw_core.reduction.decision import Decision, decide
-from verl_hw_core.reduction.fsdp import force_sum, force_sum_where_needed, require_averaging
+from verl_hw_core.reduction.decision import Decision, decide, force_sum, force_sum_where_needed, require_averaging
 
 __all__ = ["Decision", "decide", "force_sum", "force_sum_where_needed", "install", "require_averaging", "uninstall"]

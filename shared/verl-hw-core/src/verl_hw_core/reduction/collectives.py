@@ -30,14 +30,10 @@ def install(device_type: str | None = None) -> None:
     Args:
         device_type: torch device type whose tensors are concerned, None for that of verl's platform.
     """
-    _devices.add(device_type or _device_of_platform())
-    upstream.apply(ROW)
-
-
-def _device_of_platform() -> str:
     from verl.plugin.platform import get_platform
 
-    return str(get_platform().device_name)
+    _devices.add(device_type or str(get_platform().device_name))
+    upstream.apply(ROW)
 
 
 def uninstall() -> None:

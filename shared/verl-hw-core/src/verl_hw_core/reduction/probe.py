@@ -63,8 +63,9 @@ def probe(group: Any, device: Any) -> ProbeResult:
     fault = _first_fault(group, device, dist.ReduceOp.SUM)
     if _somebody(fault, group, device):
         raise ReductionError(
-            f"{_name(group, device)} gives a wrong SUM: {fault or _ELSEWHERE}. Training on it would give wrong "
-            "numbers; update the vendor's collective library, or see 'verl-hw check --only collectives'"
+            f"The collective backend {group._get_backend(device).name()!r} for {device.type} in a group of "
+            f"{group.size()} gives a wrong SUM: {fault or _ELSEWHERE}. Training on it would give wrong numbers; update "
+            "the vendor's collective library, or see 'verl-hw check --only collectives'"
         )
     fault = _first_fault(group, device, dist.ReduceOp.AVG)
     if _somebody(fault, group, device):
@@ -124,8 +125,3 @@ def _reduce_scatter(group: Any, device: Any, op: Any, dtype: Any, size: int) -> 
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {"all_reduce": _all_reduce, "reduce_scatter": _reduce_scatter}
-
-
-def _name(group: Any, device: Any) -> str:
-    backend = group._get_backend(device).name()
-    return f"The collective backend {backend!r} for {device.type} in a group of {group.size()}"

@@ -14,7 +14,7 @@ import torch
 
 from verl_hw_core.errors import GenerationError
 from verl_hw_core.rollout.batching import Request, decode, first_stop
-from verl_hw_core.rollout.drawing import draw
+from verl_hw_core.rollout.sampling import draw
 
 
 class Generator:
@@ -25,7 +25,7 @@ class Generator:
         tokenizer: Needed for stop texts.
         eos_token_ids: The model's end tokens.
         pad_token_id: Any valid token; padding is masked.
-        raw_log_probs: See :func:`verl_hw_core.rollout.drawing.draw`.
+        raw_log_probs: See :func:`verl_hw_core.rollout.sampling.draw`.
     """
 
     def __init__(

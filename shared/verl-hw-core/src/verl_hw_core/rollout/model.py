@@ -83,7 +83,7 @@ class BringupModel:
         try:
             sync.load(pieces)
         except Exception as error:
-            self._fail(error)
+            self.cancel_sync(str(error))
             raise
 
     def finish_sync(self) -> int:
@@ -97,7 +97,7 @@ class BringupModel:
         try:
             count = sync.finish()
         except Exception as error:
-            self._fail(error)
+            self.cancel_sync(str(error))
             raise
         self._sync = self._unready = None
         return count
@@ -131,9 +131,6 @@ class BringupModel:
         if self._sync is None:
             raise RolloutNotReadyError(f"no weight sync is running: {self._unready or 'begin one first'}")
         return self._sync
-
-    def _fail(self, error: Exception) -> None:
-        self.cancel_sync(str(error))
 
     def _bring_to_device(self) -> None:
         if any(parameter.is_meta for parameter in self._module.parameters()):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""What decides how an answer is drawn: the request's sampling parameters, and the seed of its random numbers.
+"""How an answer is drawn: a request's sampling parameters, the seed of its random numbers, from logits to tokens.
 
 A run repeats whatever shares a batch with a request: each request draws one number a token from a generator of its own,
 on the host, so that the device, its random state and the other requests of the batch do not matter. The generator's
@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
+
+import torch
 
 from verl_hw_core.errors import SamplingParameterError
 
@@ -80,6 +82,7 @@ def parse(given: Mapping[str, Any], *, max_tokens: int, room: int, ignore_eos: b
     """
     values = {name: value for name, value in given.items() if value is not None}
     _refuse_unknown(values)
+    stop = values.get("stop", ())
     wanted = values.get("max_tokens", values.get("max_new_tokens", max_tokens))
     params = SamplingParams(
         max_tokens=max(1, min(int(wanted), room)),
@@ -88,7 +91,7 @@ def parse(given: Mapping[str, Any], *, max_tokens: int, room: int, ignore_eos: b
         top_k=int(values.get("top_k", -1)),
         min_p=float(values.get("min_p", 0.0)),
         repetition_penalty=float(values.get("repetition_penalty", 1.0)),
-        stop=_texts(values.get("stop", ())),
+        stop=(stop,) if isinstance(stop, str) else tuple(stop),
         stop_token_ids=frozenset(int(token) for token in values.get("stop_token_ids", ())),
         ignore_eos=bool(values.get("ignore_eos", ignore_eos)),
         logprobs=values.get("logprobs", False) is not False,
@@ -113,10 +116,6 @@ def _refuse_unknown(values: Mapping[str, Any]) -> None:
         )
     if values.get("n", 1) != 1:
         raise SamplingParameterError(f"n={values['n']}: send as many requests instead, as verl's agent loop does")
-
-
-def _texts(stop: str | Sequence[str]) -> tuple[str, ...]:
-    return (stop,) if isinstance(stop, str) else tuple(stop)
 
 
 def _check(params: SamplingParams) -> None:
@@ -157,3 +156,85 @@ class PromptCounter:
             del self._counts[next(iter(self._counts))]
         counts[key] += 1
         return counts[key] - 1
+
+
+def draw(
+    logits: torch.Tensor,
+    params: Sequence[SamplingParams],
+    numbers: Sequence[float],
+    seen: torch.Tensor | None,
+    *,
+    raw_log_probs: bool = False,
+) -> tuple[list[int], list[float]]:
+    """Draw one token a row, every row by its own parameters and its own random number.
+
+    The order of the steps is vLLM's: repetition penalty, temperature, min-p, top-k, top-p. A token is the first whose
+    cumulated probability exceeds the row's number, so that one number, drawn on the host, decides it on any device.
+
+    Args:
+        logits: (rows, vocabulary), of any floating dtype.
+        params: Sampling parameters of each row.
+        numbers: A number in [0, 1) for each row.
+        seen: (rows, vocabulary) of bool, true for tokens of the row's prompt and answer; needed where a row has a
+            repetition penalty.
+        raw_log_probs: Return the log-probabilities of the model's own distribution (vLLM's ``raw_logprobs``) and not
+            those of the distribution that was drawn from (``processed_logprobs``). For greedy rows the latter has
+            temperature 1.
+
+    Returns:
+        The tokens and their log-probabilities. With temperature alone, the latter are what verl's trainer computes.
+    """
+    logits = logits.float()
+    raw = logits.log_softmax(-1) if raw_log_probs else None
+    scaled = _scale(logits, params, seen)
+    if any(row.filters for row in params):
+        scaled = _filter(scaled, params)
+    log_probs = scaled.log_softmax(-1)
+    tokens = _pick(log_probs, params, numbers)
+    chosen = (log_probs if raw is None else raw).gather(-1, tokens[:, None])[:, 0]
+    return tokens.tolist(), chosen.tolist()
+
+
+def _column(values: Sequence[float], like: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float32).to(like.device)[:, None]
+
+
+def _scale(logits: torch.Tensor, params: Sequence[SamplingParams], seen: torch.Tensor | None) -> torch.Tensor:
+    if seen is not None:
+        penalty = _column([row.repetition_penalty for row in params], logits)
+        penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
+        logits = torch.where(seen, penalised, logits)
+    return logits / _column([1.0 if row.greedy else row.temperature for row in params], logits)
+
+
+def _filter(logits: torch.Tensor, params: Sequence[SamplingParams]) -> torch.Tensor:
+    """Logits with minus infinity for the tokens that may not be drawn; the most likely token always may."""
+    vocabulary = logits.shape[-1]
+    plain = [not row.filters for row in params]
+    min_p = _column([0.0 if off else row.min_p for row, off in zip(params, plain, strict=True)], logits)
+    top_p = _column([1.0 if off else row.top_p for row, off in zip(params, plain, strict=True)], logits)
+    limits = [vocabulary if off or row.top_k < 1 else row.top_k for row, off in zip(params, plain, strict=True)]
+    ordered, index = logits.sort(dim=-1, descending=True, stable=True)
+    probs = ordered.softmax(-1)
+    ranks = torch.arange(vocabulary, device=logits.device)[None]
+    dropped = (probs < min_p * probs[:, :1]) | (ranks >= _column(limits, logits))
+    ordered = ordered.masked_fill(dropped, -torch.inf)
+    probs = ordered.softmax(-1)
+    # What comes before a token already reaches top_p. Rows without top_p are left out: sums can round to above 1.
+    before = probs.cumsum(-1) - probs
+    ordered = ordered.masked_fill((before >= top_p) & (top_p < 1) & (ranks > 0), -torch.inf)
+    return torch.empty_like(logits).scatter_(-1, index, ordered)
+
+
+def _pick(log_probs: torch.Tensor, params: Sequence[SamplingParams], numbers: Sequence[float]) -> torch.Tensor:
+    likeliest = log_probs.argmax(-1, keepdim=True)
+    if all(row.greedy for row in params):
+        return likeliest[:, 0]
+    probs = log_probs.exp()
+    cumulated = probs.cumsum(-1)
+    target = _column(numbers, log_probs) * cumulated[:, -1:]
+    found = torch.searchsorted(cumulated, target, right=True).clamp(max=log_probs.shape[-1] - 1)
+    # A parallel sum need not rise monotonically in its last bit: never take a token that has no probability.
+    greedy = torch.tensor([row.greedy for row in params]).to(log_probs.device)[:, None]
+    impossible = probs.gather(-1, found) == 0
+    return torch.where(greedy | impossible, likeliest, found)[:, 0]

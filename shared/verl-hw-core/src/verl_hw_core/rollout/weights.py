@@ -110,10 +110,15 @@ class WeightSync:
                 raise WeightSyncError(f"{piece.name}: came twice in one sync, or its pieces came in another order")
             self._received[piece.name] = end
             place = target.view(-1)[piece.start : end]
-            if self._written_under_another_name(piece.name):
-                self._require_equal(piece.name, place, run)
-            else:
+            twins = [twin for twin in self._twins[piece.name] if twin != piece.name and twin in self._received]
+            if not twins:
                 place.copy_(run)
+            elif not torch.equal(place, run.to(dtype=place.dtype, device=place.device)):
+                raise WeightSyncError(
+                    f"{piece.name} and {_listed(twins)} are one tensor in the rollout's model (tied embeddings), but "
+                    "the trainer sent different values: train them tied, or set tie_word_embeddings to false in the "
+                    "model's config"
+                )
 
     def finish(self) -> int:
         """Check that everything has come, and return the number of tensors.
@@ -151,17 +156,6 @@ class WeightSync:
         if dtype != target.dtype and not (dtype.is_floating_point and target.dtype.is_floating_point):
             raise WeightSyncError(f"{piece.name}: the trainer sent {dtype}, the rollout's model has {target.dtype}")
         return target
-
-    def _written_under_another_name(self, name: str) -> bool:
-        return any(twin in self._received for twin in self._twins[name] if twin != name)
-
-    def _require_equal(self, name: str, place: torch.Tensor, run: torch.Tensor) -> None:
-        if not torch.equal(place, run.to(dtype=place.dtype, device=place.device)):
-            twins = [twin for twin in self._twins[name] if twin != name and twin in self._received]
-            raise WeightSyncError(
-                f"{name} and {_listed(twins)} are one tensor in the rollout's model (tied embeddings), but the trainer "
-                "sent different values: train them tied, or set tie_word_embeddings to false in the model's config"
-            )
 
 
 def _place(tensor: torch.Tensor) -> tuple[int, int]:

@@ -21,6 +21,7 @@ logger = logging.getLogger("verl_hw_core")
 ROW = "jagged-conversions"
 """Ledger row of the kernels."""
 
+CONSTRUCTORS_ROW = "nested-constructors"
 CONSTRUCTORS = ("nested_tensor", "as_nested_tensor")
 """Functions of ``torch.nested`` that verl makes jagged tensors with and that torch extensions are known to wrap."""
 
@@ -31,7 +32,7 @@ def unwrap_constructors(device: str) -> None:
     Args:
         device: torch device type.
     """
-    if not upstream.check("nested-constructors"):
+    if not upstream.check(CONSTRUCTORS_ROW):
         return
     for name in CONSTRUCTORS:
         wrapper = getattr(torch.nested, name)
@@ -41,12 +42,7 @@ def unwrap_constructors(device: str) -> None:
         refusal = _refusal(wrapper, device)
         if refusal is not None and _refusal(own, device) is None:
             logger.info("torch.nested.%s refuses device %s (%s): torch's own is used", name, device, refusal)
-            _unwrap(name, own)
-
-
-@upstream.applies("nested-constructors")
-def _unwrap(name: str, own: Any) -> None:
-    upstream.replace("nested-constructors", torch.nested, name, own)
+            upstream.applies(CONSTRUCTORS_ROW)(upstream.replace)(CONSTRUCTORS_ROW, torch.nested, name, own)
 
 
 def _refusal(constructor: Any, device: str) -> str | None:
@@ -155,14 +151,9 @@ def complete(device: str) -> tuple[str, ...]:
         why = _failure(attempt, device)
         if why:
             logger.info("torch.ops.aten.%s on %s: %s: other operations do its work", *(name, device, why))
-            _add_kernel(name, device, kernel)
+            upstream.applies(ROW)(upstream.add_kernel)(ROW, f"aten::{name}", device, kernel)
             lacking.append(name)
     return tuple(lacking)
-
-
-@upstream.applies(ROW)
-def _add_kernel(name: str, device: str, kernel: Callable[..., torch.Tensor]) -> None:
-    upstream.add_kernel(ROW, f"aten::{name}", device, kernel)
 
 
 def _failure(attempt: Callable[[str], bool], device: str) -> str:

@@ -3,11 +3,15 @@
 """What an engine asks for before verl builds anything: what cannot work is refused, the rest put right."""
 
 import importlib.util
+import logging
+from collections.abc import Callable
 from typing import Any
 
 from verl_hw_core import upstream
 from verl_hw_core.errors import UnsupportedModelSettingError, UnsupportedPrecisionError
-from verl_hw_core.training import attention, checkpoints, jagged, memory, padding
+from verl_hw_core.training import attention, jagged, memory, padding
+
+logger = logging.getLogger("verl_hw_core")
 
 
 def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
@@ -46,7 +50,7 @@ def prepare_device(platform: Any) -> None:
     jagged.synchronize_host_copies(platform)
     memory.survive_memory_queries()
     memory.pageable_where_pinned_fails()
-    checkpoints.care_for_checkpoints()
+    care_for_checkpoints()
     upstream.require_applied()
 
 
@@ -110,3 +114,47 @@ def grad_scaler(device: str) -> Any:
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
     return ShardedGradScaler(device=device, growth_interval=400)  # verl's own, workers/engine/fsdp/transformer_impl.py
+
+
+def care_for_checkpoints() -> None:
+    """Have shards gathered on the host, and lost random states named; a second call changes nothing."""
+    _gather_on_the_host()
+    upstream.apply("checkpoint-rng")
+
+
+@upstream.applies("fsdp1-checkpoint-offload")
+def _gather_on_the_host() -> None:
+    from verl.utils.checkpoint import fsdp_checkpoint_manager
+
+    upstream.replace("fsdp1-checkpoint-offload", fsdp_checkpoint_manager, "is_cuda_available", True)
+
+
+@upstream.replaces("checkpoint-rng", "verl.utils.checkpoint.checkpoint_manager:BaseCheckpointManager.load_rng_state")
+def load_rng_state(load: Callable[[dict[str, Any]], None], rng_state: dict[str, Any]) -> None:
+    """Restore the random states that fit this machine, and say which one does not.
+
+    Args:
+        load: verl's own.
+        rng_state: What verl saved: states of ``cpu``, ``numpy``, ``random`` and of the device it was saved on.
+    """
+    from verl.plugin.platform import get_platform
+
+    platform = get_platform()
+    own = platform.device_name
+    load({name: state for name, state in rng_state.items() if name != own})
+    if own not in rng_state:
+        others = sorted(set(rng_state) - {"cpu", "numpy", "random"})
+        _say(own, f"it was saved on {', '.join(others) or 'a machine without accelerator'}")
+        return
+    try:
+        platform.device_module.set_rng_state(rng_state[own])
+    except Exception as error:  # noqa: BLE001 - a state of another layout may be refused with any exception
+        _say(own, str(error))
+
+
+def _say(device: str, why: str) -> None:
+    logger.warning(
+        "The checkpoint's random state does not fit device %s (%s): training goes on with the current one, so dropout "
+        "and sampling will differ from an uninterrupted run",
+        *(device, why),
+    )

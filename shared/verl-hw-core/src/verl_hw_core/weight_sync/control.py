@@ -16,12 +16,13 @@ from typing import Any
 from verl_hw_core.weight_sync.channel import (
     Channel,
     ChannelClosedError,
+    Failure,
+    FailureFoundError,
     check_answer,
     greet_stranger,
     join,
     wait_for,
 )
-from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
 
 PROTOCOL = 1
 """Raised when messages change; ranks with different ones do not talk."""

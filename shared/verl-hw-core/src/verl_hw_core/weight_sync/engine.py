@@ -19,8 +19,8 @@ from verl_hw_core import upstream
 from verl_hw_core.errors import WeightTransferError
 from verl_hw_core.platform import our_platform
 from verl_hw_core.weight_sync import topology
+from verl_hw_core.weight_sync.channel import Failure, FailureFoundError
 from verl_hw_core.weight_sync.control import listen
-from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
 from verl_hw_core.weight_sync.receiving import Receiver
 from verl_hw_core.weight_sync.sending import Relay, Sender, Weights, drain, each
 from verl_hw_core.weight_sync.session import Membership, Session

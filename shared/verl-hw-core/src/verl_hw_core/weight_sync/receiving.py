@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
+from verl_hw_core.weight_sync.channel import Failure, FailureFoundError
 from verl_hw_core.weight_sync.layout import Bucket, MalformedBucketError, Piece, copy_bytes
 from verl_hw_core.weight_sync.sending import checksum
 from verl_hw_core.weight_sync.session import Session

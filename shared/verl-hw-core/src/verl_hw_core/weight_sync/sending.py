@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
+from verl_hw_core.weight_sync.channel import Failure, FailureFoundError
 from verl_hw_core.weight_sync.layout import Bucket, Planner, UnsendableTensorError, check, fill
 from verl_hw_core.weight_sync.session import Session
 

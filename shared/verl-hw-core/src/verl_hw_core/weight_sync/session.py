@@ -15,8 +15,8 @@ import torch
 
 from verl_hw_core.errors import WeightTransferError
 from verl_hw_core.weight_sync import group as process_group
+from verl_hw_core.weight_sync.channel import Failure, FailureFoundError
 from verl_hw_core.weight_sync.control import PROTOCOL, Gathering, Hub, Spoke
-from verl_hw_core.weight_sync.failure import Failure, FailureFoundError
 from verl_hw_core.weight_sync.topology import Endpoint, Settings
 from verl_hw_core.weight_sync.transfer import Broadcaster, Place
 
