@@ -44,7 +44,7 @@ for_job, for_worker = environment.get_ppo_ray_runtime_env.__wrapped__, environme
 
 @pytest.fixture
 def chosen(monkeypatch):
-    monkeypatch.setattr(environment, "_our_spec", lambda: SPEC)
+    monkeypatch.setattr(environment, "our_platform", lambda: SimpleNamespace(spec=SPEC))
 
 
 def test_a_job_gets_verls_variables_and_ours(chosen):
@@ -74,7 +74,7 @@ def test_a_worker_gets_them_whoever_started_ray(chosen):
 
 
 def test_another_platforms_run_is_left_alone(monkeypatch):
-    monkeypatch.setattr(environment, "_our_spec", lambda: None)
+    monkeypatch.setattr(environment, "our_platform", lambda: None)
     monkeypatch.setattr(environment.vendors, "specs", lambda: ())
     given = {"env_vars": {"A": "1"}}
     assert for_job(lambda: given) is given
@@ -84,7 +84,7 @@ def test_another_platforms_run_is_left_alone(monkeypatch):
 
 
 def test_a_head_without_accelerator_is_told_how_to_choose(monkeypatch, caplog):
-    monkeypatch.setattr(environment, "_our_spec", lambda: None)
+    monkeypatch.setattr(environment, "our_platform", lambda: None)
     monkeypatch.setattr(environment.vendors, "specs", lambda: (SPEC,))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.delenv("VERL_PLATFORM", raising=False)

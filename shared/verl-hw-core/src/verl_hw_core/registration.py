@@ -172,7 +172,7 @@ def _is_chosen(key: str) -> bool:
 
 def _defer_megatron(_verl_module: ModuleType) -> None:
     """Keep verl from importing Megatron before an engine needs it."""
-    importlib.import_module("verl_hw_core.megatron.deferral").defer()
+    importlib.import_module("verl_hw_core.megatron.loading").defer()
 
 
 def _import_engines(key: str, _verl_module: ModuleType) -> None:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from verl.workers.engine.base import EngineRegistry
 
-from verl_hw_core import load_report, upstream
+from verl_hw_core import upstream
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.platform.table import remedy, same_class
+from verl_hw_core.platform.table import report_other_class, same_class
 
 EngineClass = TypeVar("EngineClass", bound=type[Any])
 
@@ -48,10 +48,5 @@ def _make_room(spec: HardwareSpec, model_type: str, backend: str, engine_cls: ty
     entries = EngineRegistry._engines.get(model_type, {}).get(backend, {})
     present = entries.pop((spec.device_name, spec.vendor_name), None)
     if present is not None and not same_class(present, engine_cls):
-        load_report.report(
-            spec.distribution,
-            f"registering the {backend} engine for {model_type}",
-            f"{present.__module__}.{present.__qualname__} was registered for {spec.device_name}/{spec.vendor_name} and "
-            "is replaced, so that platform and engines come from one package",
-            remedy(spec, present),
-        )
+        fate = f"was registered for {spec.device_name}/{spec.vendor_name} and is replaced"
+        report_other_class(spec, f"registering the {backend} engine for {model_type}", present, fate)

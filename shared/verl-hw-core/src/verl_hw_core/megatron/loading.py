@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""From "a Megatron engine is wanted" to verl's engine class, with one error for each thing that may be missing.
+"""When Megatron is imported, and after what; with one error for each thing that may be missing.
 
-The vendor's module that makes ``torch.cuda`` mean its device is loaded before megatron, or not at all: Megatron-core
-binds names of torch.cuda while it is imported (the RNG functions, the tensor classes), so a migration that comes later
-reaches half of it.
+verl imports its Megatron package together with all its engines. That is too early: a vendor's CUDA migration has to
+come before megatron, and in a process without a Megatron engine it must not come at all. verl's package also deletes a
+``TORCH_CUDA_ARCH_LIST`` of the user's where torch.cuda has no device. So it is put off until an engine is built.
+
+The migration makes ``torch.cuda`` mean the vendor's device. Megatron-core binds names of torch.cuda while it is
+imported (the RNG functions, the tensor classes), so a migration that comes later reaches half of it.
 """
 
 import importlib
@@ -18,8 +21,16 @@ from verl_hw_core import upstream
 from verl_hw_core.errors import LoadOrderError, MegatronError, MegatronImportError, MegatronMissingError
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.load_report import describe
-from verl_hw_core.megatron import deferral
 from verl_hw_core.megatron.settings import has_transformer_engine
+from verl_hw_core.upstream import patches
+
+ROW = "megatron-import"
+"""Ledger row of the placeholders."""
+
+PACKAGE = "verl.workers.engine.megatron"
+# Ascend's engines, which import megatron as well (verl 0.9.0); no device of ours uses them.
+_ASCEND_PACKAGE = "verl.workers.engine.mindspeed"
+_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
 INSTALL = "pip install --no-deps megatron-core mbridge einops"
 """``--no-deps``: what megatron-core requires includes torch, which must stay the vendor's."""
@@ -57,7 +68,7 @@ def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
     upstream.check("megatron-local-layers", "megatron-adam-step")
     upstream.require_applied()
     do_without_transformer_engine()
-    package = _import(deferral.PACKAGE, "verl's Megatron engine")
+    package = _import(PACKAGE, "verl's Megatron engine")
     upstream.check("megatron-engine")
     upstream.require_applied()
     engine: type[Any] = getattr(package, name)
@@ -86,7 +97,7 @@ def _is_installed(name: str) -> bool:
 
 def _import(module: str, what: str) -> ModuleType:
     try:
-        return deferral.import_package() if module == deferral.PACKAGE else importlib.import_module(module)
+        return import_package() if module == PACKAGE else importlib.import_module(module)
     except Exception as error:
         raise MegatronImportError(
             f"{what} is installed and fails while {module} is imported: {describe(error)}. Mend or remove the package "
@@ -174,3 +185,68 @@ def load_without_engine() -> None:
         )
     load_engine(platform.spec, "MegatronEngineWithLMHead")
     bridges.require_bridge(vanilla=True)
+
+
+class DeferredEngine:
+    """Stands in ``verl.workers.engine`` for a Megatron engine that has not been imported."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise MegatronError(
+            f"{type(self).__name__} is not imported: verl-hw imports verl's Megatron engine when one is built with "
+            "EngineRegistry.new(model_type, 'megatron', ...)"
+        )
+
+
+@upstream.applies(ROW)
+def defer() -> None:
+    """Keep ``verl.workers.engine`` from importing megatron; what is imported already stays."""
+    for package in (PACKAGE, _ASCEND_PACKAGE):
+        if package not in sys.modules:
+            patches.replace_module(ROW, package, _placeholder(package))
+
+
+def _placeholder(package: str) -> ModuleType:
+    from verl.workers.engine.base import BaseEngine
+
+    module = ModuleType(package, "Placeholder of verl-hw; see verl_hw_core.megatron.loading.")
+
+    def engine(name: str) -> Any:
+        """Whatever verl imports from the package."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        # An engine, since verl derives engines for other devices from it and registers them.
+        return vars(module).setdefault(name, type(name, (DeferredEngine, BaseEngine), {"__module__": package}))
+
+    vars(module)["__getattr__"] = engine
+    return module
+
+
+def is_deferred() -> bool:
+    """Whether the placeholder is in force."""
+    module = sys.modules.get(PACKAGE)
+    return module is not None and module.__spec__ is None
+
+
+def import_package() -> ModuleType:
+    """Import verl's Megatron package now, leaving the user's environment as it is.
+
+    Raises:
+        Exception: Whatever the import raises.
+    """
+    deferred = is_deferred()
+    upstream.restore(ROW)  # the next import finds verl's packages
+    before = os.environ.get(_ARCH_LIST)
+    try:
+        module = importlib.import_module(PACKAGE)
+    except BaseException:
+        if deferred:
+            defer()
+        raise
+    finally:
+        if before is not None:
+            os.environ[_ARCH_LIST] = before
+    engines = sys.modules["verl.workers.engine"]
+    for name, value in list(vars(engines).items()):
+        if isinstance(value, type) and issubclass(value, DeferredEngine) and value.__module__ == PACKAGE:
+            setattr(engines, name, getattr(module, name))
+    return module

@@ -54,7 +54,8 @@ class PlatformTable(dict[str, type[Any]]):
         for name in spec.names:
             present = super().get(name)
             if present is not None and not same_class(present, platform_cls):
-                _say_replaced(spec, name, present)
+                fate = "was registered under this name and is replaced"
+                report_other_class(spec, f"registering platform {name!r}", present, fate)
             self._owners[name] = spec
             super().__setitem__(name, platform_cls)
         # A chip with a CUDA migration shim makes torch.cuda look available: ask for it before NVIDIA.
@@ -68,7 +69,8 @@ class PlatformTable(dict[str, type[Any]]):
         elif same_class(self[name], platform_cls):
             super().__setitem__(name, platform_cls)  # reloaded
         else:
-            _say_refused(spec, name, platform_cls)
+            fate = "tried to take this name over and was refused"
+            report_other_class(spec, f"platform {name!r}", platform_cls, fate)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the class under ``name``; an unknown ``VERL_PLATFORM`` is an error that helps.
@@ -111,7 +113,7 @@ def same_class(first: type[Any], second: type[Any]) -> bool:
     return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
 
 
-def remedy(spec: HardwareSpec, other: type[Any]) -> str:
+def _remedy(spec: HardwareSpec, other: type[Any]) -> str:
     """Say what to do about a class that somebody else registered under the vendor's name."""
     package = other.__module__.split(".")[0]
     if package == "verl":
@@ -201,25 +203,11 @@ def _unknown_message(wanted: str, known: Iterable[str]) -> str:
     )
 
 
-def _origin(cls: type[Any]) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _say_replaced(spec: HardwareSpec, name: str, present: type[Any]) -> None:
+def report_other_class(spec: HardwareSpec, stage: str, other: type[Any], fate: str) -> None:
+    """Warn that another package's class is not in force under the vendor's name, and say what to do about it."""
     load_report.report(
         spec.distribution,
-        f"registering platform {name!r}",
-        f"{_origin(present)} was registered under this name and is replaced, so that platform and engines come "
-        "from one package",
-        remedy(spec, present),
-    )
-
-
-def _say_refused(spec: HardwareSpec, name: str, platform_cls: type[Any]) -> None:
-    load_report.report(
-        spec.distribution,
-        f"platform {name!r}",
-        f"{_origin(platform_cls)} tried to take this name over and was refused, so that platform and engines come "
-        "from one package",
-        remedy(spec, platform_cls),
+        stage,
+        f"{other.__module__}.{other.__qualname__} {fate}, so that platform and engines come from one package",
+        _remedy(spec, other),
     )

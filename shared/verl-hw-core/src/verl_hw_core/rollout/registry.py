@@ -21,7 +21,7 @@ SLEEP_ROW = "vllm-sleep"
 """Ledger row of the check of sleeping."""
 
 MODE = "async"
-_ADAPTER = "verl_hw_core.rollout.adapter.BringupAdapter"
+_ADAPTER = "verl_hw_core.rollout.replica.BringupAdapter"
 _hooked: list[str] = []
 
 

@@ -1,19 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""verl's handle of one replica: starts the server on the node, and on the device, of the replica's worker.
+"""verl's two handles of a server: the replica starts it, the trainer's adapter sends it weights.
 
-The server gets the worker's visibility variables as they are and takes the worker's ordinal, so that no mask has to be
-composed and both processes number the devices alike.
+It runs on the node, and on the device, of the replica's worker: it gets the worker's visibility variables as they are
+and takes the worker's ordinal, so that no mask has to be composed and both processes number the devices alike.
 """
 
 import os
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import ray
+import torch
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from verl.plugin.platform import get_platform
+from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica
+from verl.workers.rollout.utils import ensure_async_iterator
 
 from verl_hw_core.errors import RolloutConfigError
 from verl_hw_core.platform.table import PLATFORM_ENVVAR
@@ -21,6 +25,10 @@ from verl_hw_core.rollout import NAME
 from verl_hw_core.rollout.actor import BringupActor
 from verl_hw_core.rollout.sampling import PromptCounter
 from verl_hw_core.rollout.settings import check_config
+from verl_hw_core.rollout.weights import buckets
+
+COUNTER = f"{NAME}_prompt_counter"
+WIRE_FORMAT = "named_tensors"
 
 
 @dataclass(frozen=True)
@@ -58,9 +66,6 @@ def describe_worker(_worker: Any) -> Place:
     # verl's worker selects this ordinal, and writes it there where Ray gave it the whole node's mask.
     ordinal = int(os.environ.get("LOCAL_RANK", "0"))
     return Place(ray.get_runtime_context().get_node_id(), ordinal, environment)
-
-
-COUNTER = f"{NAME}_prompt_counter"
 
 
 def server_name(replica_rank: int) -> str:
@@ -109,3 +114,87 @@ class BringupReplica(RolloutReplica):
         self.servers = [server]
         self._server_handle = server
         self._server_address = name  # verl tells servers apart by it; nothing listens there
+
+
+class BringupAdapter(BaseRollout):
+    """Lives in verl's training worker, or in its checkpoint engine worker when the rollout has devices of its own."""
+
+    def __init__(self, config: Any, model_config: Any, device_mesh: Any, replica_rank: int = -1) -> None:
+        super().__init__(config, model_config, device_mesh)
+        check_config(self.config, self.model_config)
+        # A replica is one device, so every rank leads its own.
+        self.replica_rank = int(os.environ["RANK"]) if replica_rank == -1 else replica_rank
+        self.is_leader_rank = True
+        self._server: Any = None
+
+    @property
+    def server(self) -> Any:
+        """Handle of the server, which verl starts after this object."""
+        if self._server is None:
+            self._server = ray.get_actor(server_name(self.replica_rank))
+        return self._server
+
+    async def resume(self, tags: list[str]) -> None:
+        """Wake the server's weights or cache."""
+        if self.config.free_cache_engine:
+            await self.server.wake_up.remote(tags=tags)
+
+    async def release(self) -> None:
+        """Put the server to sleep."""
+        if self.config.free_cache_engine:
+            await self.server.sleep.remote()
+
+    async def update_weights(
+        self,
+        weights: Any,
+        wire_format: str = WIRE_FORMAT,
+        global_steps: int | None = None,
+        peft_config: Any = None,
+        **_: Any,
+    ) -> None:
+        """Send the weights.
+
+        The iterator is read to its end whatever happens: each of its steps gathers a tensor from all ranks, and one
+        rank that stops would leave the others waiting.
+
+        Args:
+            weights: Names and whole tensors, as an iterator or asynchronous iterator.
+            wire_format: Must be ``"named_tensors"``.
+            global_steps: Step of the weights.
+            peft_config: Must be None: adapters are merged by the trainer.
+
+        Raises:
+            RolloutConfigError: Another wire format or an adapter was sent.
+            WeightSyncError: The tensors are not those of the rollout's model.
+        """
+        if wire_format != WIRE_FORMAT:
+            raise RolloutConfigError(
+                f"rollout.name={NAME} takes whole tensors (wire format {WIRE_FORMAT!r}), the checkpoint engine sends "
+                f"{wire_format!r}: use checkpoint_engine.backend=naive, or one that sends whole tensors"
+            )
+        if peft_config is not None:
+            raise RolloutConfigError(
+                f"rollout.name={NAME} takes merged weights only: set +actor_rollout_ref.model.lora.merge=True"
+            )
+        stream = ensure_async_iterator(weights)
+        try:
+            await self._send(stream, global_steps)
+        except Exception as error:
+            try:
+                async for _rest in stream:
+                    pass
+            finally:
+                await self.server.cancel_weights.remote(str(error))
+            raise
+
+    async def _send(self, stream: AsyncIterator[tuple[str, torch.Tensor]], global_steps: int | None) -> None:
+        await self.server.begin_weights.remote()
+        limit = self.config.checkpoint_engine.update_weights_bucket_megabytes << 20
+        sent: Any = None
+        async for bucket in buckets(stream, limit):
+            if sent is not None:
+                await sent  # so that at most two buckets are in host memory
+            sent = self.server.load_weights.remote(bucket)
+        if sent is not None:
+            await sent
+        await self.server.finish_weights.remote(global_steps)

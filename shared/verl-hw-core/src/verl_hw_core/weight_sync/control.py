@@ -203,14 +203,6 @@ class Hub:
         """Close all connections, after telling the failure."""
         _close(list(self._channels.values()), failure)
 
-    def sound(self) -> bool:
-        """Whether no rank has ended or failed since the last update."""
-        try:
-            self.hear()
-        except FailureFoundError:
-            return False
-        return True
-
 
 class Spoke:
     """Every other rank's end."""
@@ -290,14 +282,6 @@ class Spoke:
     def close(self, failure: Failure | None = None) -> None:
         """Close the connection, after telling the failure."""
         _close([self._channel], failure)
-
-    def sound(self) -> bool:
-        """Whether the sender has neither ended nor failed since the last update."""
-        try:
-            self.hear()
-        except FailureFoundError:
-            return False
-        return True
 
 
 def _close(channels: list[Channel], failure: Failure | None) -> None:

@@ -112,7 +112,7 @@ class Sender:
         self._session.contents[bucket.number] = bucket.tensors
         self._session.hear(bucket.number)
         self._session.hub.tell(message | {"step": self._step}, bucket.number)
-        sent = self._session.broadcaster.submit(lambda: content, _nothing)
+        sent = self._session.broadcaster.submit(lambda: content, lambda: None)  # that it is out, its future says
         before, self._pending = self._pending, (bucket, sent)
         if self._session.me.senders > 1:
             # Relays also take part in the trainer's own collectives: one order on all ranks, or both wait for ever.
@@ -195,7 +195,3 @@ def _difference(found: Bucket, own: Bucket) -> str:
             theirs_and_ours = [f"{one.name} {one.dtype} {list(one.shape)}" for one in (theirs, ours)]
             return ", here it is ".join(theirs_and_ours)
     return f"{len(found.pieces)} tensors in this bucket, here they are {len(own.pieces)}"
-
-
-def _nothing() -> None:
-    """What the sender does when a bucket is out: its future says so."""

@@ -178,20 +178,11 @@ class Session:
             raise FailureFoundError(reason or own) from error
 
     def _expect(self, name: str, deadline: float) -> Any:
-        found: list[Any] = []
+        return self._wait_until(self.spoke.next, deadline).get(name)
 
-        def came() -> bool:
-            message = self.spoke.next()
-            if message is None:
-                return False
-            found.append(message.get(name))
-            return True
-
-        self._wait_until(came, deadline)
-        return found[0]
-
-    def _wait_until(self, done: Callable[[], bool], deadline: float) -> None:
-        while not done():
+    def _wait_until(self, ask: Callable[[], Any], deadline: float) -> Any:
+        """Return what ``ask()`` gives as soon as it gives something, and hear meanwhile."""
+        while not (found := ask()):
             self.hear(None)
             if time.monotonic() > deadline:
                 late = self.hub.ready if self.me.rank == 0 else {self.me.rank}
@@ -199,6 +190,7 @@ class Session:
                 reason = f"the group did not open within {self.settings.rendezvous_timeout:g} s"
                 raise FailureFoundError(Failure(reason, rank=missing[0] if self.me.rank == 0 else 0))
             time.sleep(0.002)
+        return found
 
     def hear(self, bucket: int | None) -> None:
         """Take in what the others have said.
@@ -302,5 +294,11 @@ class Session:
         self._whole = None
 
     def sound(self) -> bool:
-        """Whether the group can be used for another update."""
-        return not self.broken and self._control is not None and self._control.sound()
+        """Whether the group can be used for another update: nobody has ended or failed since the last one."""
+        if self.broken or self._control is None:
+            return False
+        try:
+            self.hear(None)
+        except FailureFoundError:
+            return False
+        return True
