@@ -189,8 +189,9 @@ class Config:
 
 @pytest.mark.parametrize(("slow", "late", "skipped"), [(True, True, True), (True, False, False), (False, True, False)])
 def test_a_slow_test_that_is_reached_too_late_is_skipped(slow, late, skipped, monkeypatch):
+    monkeypatch.setenv(session_plugin._END, "")  # put back afterwards: this process has a session of its own
     session = session_plugin._Session(Config())
-    monkeypatch.setenv(session_plugin._END, str(time.monotonic() + (-1 if late else 60)))
+    session.end = time.monotonic() + (-1 if late else 60)
     item = Item("x/test_new.py::test_new", slow=slow)
     if skipped:
         with pytest.raises(pytest.skip.Exception, match="budget is over"):

@@ -47,8 +47,11 @@ class _Session:
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.lines: list[str] = []
         self.budget: float | None = config.getoption("--time-budget")
-        if self.budget is not None and self.worker is None:
-            os.environ[_END] = str(time.monotonic() + self.budget)
+        self.end = float("inf")
+        if self.budget is not None:
+            # Read once: a test in this process may begin a session of its own.
+            self.end = time.monotonic() + self.budget if self.worker is None else float(os.environ[_END])
+            os.environ[_END] = str(self.end)
 
     @pytest.hookimpl(trylast=True)  # after -m and -k
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -95,7 +98,7 @@ class _Session:
         return 1
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if self.budget is not None and time_budget.is_slow(item) and time.monotonic() > float(os.environ[_END]):
+        if time_budget.is_slow(item) and time.monotonic() > self.end:
             self.lines.append(f"left out, {_TOO_LATE}: {item.nodeid}")
             pytest.skip(_TOO_LATE)
 

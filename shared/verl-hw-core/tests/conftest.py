@@ -13,3 +13,12 @@ def verl_without_plugins():
         patch.delenv("VERL_PLATFORM", raising=False)
         import verl
     return verl
+
+
+@pytest.fixture
+def built_in_platforms(verl_without_plugins):
+    """verl's own platform classes by name; another file's tests may have loaded wheels into this process."""
+    from verl.plugin.platform.platform_manager import PlatformRegistry
+
+    found = PlatformRegistry._platforms.items()
+    return {name: cls for name, cls in found if cls.__module__.startswith("verl.")}

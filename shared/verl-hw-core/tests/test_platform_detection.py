@@ -14,13 +14,11 @@ from verl_hw_core.upstream import patches
 
 
 @pytest.fixture
-def machine(tmp_path, monkeypatch, verl_without_plugins):
+def machine(tmp_path, monkeypatch, built_in_platforms):
     """A machine that shows only what the test puts there, and verl with its built-in platforms."""
     from verl.plugin.platform import platform_manager
 
-    monkeypatch.setattr(
-        platform_manager.PlatformRegistry, "_platforms", dict(platform_manager.PlatformRegistry._platforms)
-    )
+    monkeypatch.setattr(platform_manager.PlatformRegistry, "_platforms", built_in_platforms)
     monkeypatch.setattr(patches, "_replaced", {})
     monkeypatch.setattr(vendors, "_vendors", {})
     monkeypatch.setattr(load_report, "_problems", [])

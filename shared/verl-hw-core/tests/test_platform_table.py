@@ -18,7 +18,7 @@ from verl_hw_core.upstream import patches
 
 
 @pytest.fixture
-def registry(monkeypatch, verl_without_plugins):
+def registry(monkeypatch, built_in_platforms):
     """verl's registry as it is when plugins load: built-in platforms only, nothing resolved, no engines imported."""
     from verl.plugin.platform import platform_manager
     from verl.plugin.platform.platform_manager import PlatformRegistry
@@ -26,7 +26,7 @@ def registry(monkeypatch, verl_without_plugins):
     monkeypatch.setattr(platform_manager, "_current_platform", None)
     monkeypatch.delitem(sys.modules, "verl.workers.engine", raising=False)
     monkeypatch.setattr(patches, "_replaced", {})
-    monkeypatch.setattr(PlatformRegistry, "_platforms", dict(PlatformRegistry._platforms))
+    monkeypatch.setattr(PlatformRegistry, "_platforms", built_in_platforms)
     monkeypatch.setattr(vendors, "_vendors", {})
     monkeypatch.setattr(load_report, "_problems", [])
     monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
