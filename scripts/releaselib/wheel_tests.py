@@ -72,25 +72,28 @@ def test_wheel(package: Package, wheel: Path, others: Sequence[Path], tree: Path
 
 
 def core_gate(core: Package, core_wheel: Path, head: Path, out: Path) -> list[str]:
-    """Run each vendor's last released tests and wheel against a new core wheel.
+    """Run the last released tests and wheel of each vendor, and of the tools, against a new core wheel.
 
-    A vendor without a release counts with this commit's.
+    A package without a release counts with this commit's.
 
     Returns:
         What was tested, a line each.
 
     Raises:
-        ReleaseError: A vendor's tests fail with the new core.
+        ReleaseError: Tests of one of them fail with the new core.
     """
     said = []
     packages = all_packages(core.root)
-    for vendor in (one for one in packages.values() if one.is_vendor):
-        tag = vendor.last_tag()
-        folder = out / f"gate-{vendor.name}"
+    for user in (one for one in packages.values() if one.is_vendor or one.name == TOOLS):
+        tag = user.last_tag()
+        folder = out / f"gate-{user.name}"
         folder.mkdir()
         tree = export(core.root, tag, folder / "tree") if tag else head
-        wheel = build(vendor.name, tree, folder).wheel
-        others = [SIM, *([TOOLS] if vendor.requirement_on(TOOLS) else [])]
-        test_wheel(vendor, wheel, [core_wheel, *(build(name, head, folder).wheel for name in others)], tree)
-        said.append(f"{vendor.name} of {tag or 'this commit, since it was never released'}: its tests pass")
+        wheel = build(user.name, tree, folder).wheel
+        if user.is_vendor:
+            others = [SIM, *([TOOLS] if user.requirement_on(TOOLS) else [])]
+        else:  # the tools' tests look at every wheel
+            others = [name for name in packages if name not in (CORE, TOOLS)]
+        test_wheel(user, wheel, [core_wheel, *(build(name, head, folder).wheel for name in others)], tree)
+        said.append(f"{user.name} of {tag or 'this commit, since it was never released'}: its tests pass")
     return said

@@ -32,9 +32,21 @@ def scaled(quiet: float) -> float:
 
 
 def measure_once() -> None:
-    """Measure, unless this was done, or the user has set the variable."""
+    """Measure, unless this was done, or the user has set the variable.
+
+    Raises:
+        ValueError: The variable is set to something that is no factor.
+    """
     if not os.environ.get(VARIABLE):
         os.environ[VARIABLE] = f"{min(_MOST, measure()):.2f}"
+        return
+    value = os.environ[VARIABLE]
+    try:
+        good = 0 < float(value) <= _MOST
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"{VARIABLE}={value!r}: a number above 0 and at most {_MOST:g} is wanted; unset it to measure")
 
 
 def measure() -> float:

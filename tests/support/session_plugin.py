@@ -32,7 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Measure the machine, once a session, and begin to count."""
-    machine_speed.measure_once()
+    try:
+        machine_speed.measure_once()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(_Session(config), "verl-hw-session")
 
 
@@ -89,13 +92,14 @@ class _Session:
             mark = item.get_closest_marker("timeout")
             if mark is None and (by_hand or not self.config.getini("timeout")):
                 continue
-            quiet = (mark.args or [mark.kwargs["timeout"]])[0] if mark else float(self.config.getini("timeout"))
-            item.add_marker(pytest.mark.timeout(machine_speed.scaled(quiet)), append=False)
+            named = dict(mark.kwargs) if mark else {}
+            first, *others = (mark.args if mark else ()) or (named.pop("timeout", self.config.getini("timeout")),)
+            item.add_marker(pytest.mark.timeout(machine_speed.scaled(float(first)), *others, **named), append=False)
 
     def _workers(self) -> int:
         if self.worker is not None:
             return int(self.worker["workercount"])
-        return 1
+        return int(self.config.getoption("numprocesses", None) or 1)  # what --collect-only would be without itself
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if time_budget.is_slow(item) and time.monotonic() > self.end:

@@ -40,6 +40,18 @@ def reverted():
     model_patches.revert()
 
 
+def test_a_patched_model_is_compiled_in_one_piece(monkeypatch):
+    import torch
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
+
+    norm, inputs = Qwen3RMSNorm(8), torch.arange(16.0).reshape(2, 8)
+    wanted = norm(inputs)
+    monkeypatch.setenv(registry.MODE_ENV, "portable")
+    assert "Qwen3RMSNorm.forward" in " ".join(one.target for one in model_patches.apply("acme", "cpu", "qwen3"))
+    compiled = torch.compile(norm, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(inputs), wanted)
+
+
 def text_model(model_type: str, dtype):
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import logging
 import sys
+import threading
 from types import ModuleType
 
 import pytest
@@ -310,6 +311,60 @@ def test_wrong_numbers_are_refused_by_name_until_the_row_is_applied(library, dec
     upstream.require_applied()
 
 
+def test_a_step_that_failed_is_not_forgotten_when_another_one_of_its_row_goes_well(library, declare):
+    declare(targets=("acme_library:work",), if_missing="refuse")
+
+    @upstream.applies(ROW)
+    def step(name, error=None):
+        if error:
+            raise error
+
+    assert not step("first", RuntimeError("no kernel"))
+    assert step("second")
+    assert upstream.check(ROW)
+    with pytest.raises(UpstreamPatchError, match="no kernel"):
+        upstream.require_applied()
+    assert step("first")
+    upstream.require_applied()
+
+
+def test_a_row_whose_functions_were_not_imported_is_not_called_applied(library, declare, monkeypatch):
+    declare(targets=("acme_library:work",), if_missing="refuse")
+    monkeypatch.delitem(patches._ours, ROW)
+    assert not upstream.apply(ROW)
+    with pytest.raises(UpstreamPatchError, match="no function of an imported module replaces"):
+        upstream.require_applied()
+
+
+def test_a_row_that_was_put_back_stays_so_whoever_still_holds_its_function(library, declare, monkeypatch):
+    declare(targets=("acme_library:work",), applied_by="acme_unheard_of:apply")
+    monkeypatch.setattr(patches, "_call", lambda reference: upstream.apply(ROW))
+    upstream.apply(ROW)
+    held = library.work
+    upstream.restore(ROW)
+    assert held() == "own"
+    assert ROW not in patches.replaced()
+
+
+def test_threads_that_apply_a_row_together_replace_once(library, declare):
+    declare(targets=("acme_library:work",))
+    own = library.work
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            threads = [threading.Thread(target=upstream.apply, args=(ROW,)) for _ in range(4)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+            assert library.work() == ("ours", "own")
+            upstream.restore(ROW)
+            assert library.work is own
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_what_only_rays_workers_need_is_refused_there(library, declare, monkeypatch):
     declare(reads=("acme_library:gone",), if_missing="refuse in Ray")
     upstream.check(ROW)
@@ -325,6 +380,19 @@ def test_what_only_rays_workers_need_is_refused_there(library, declare, monkeypa
 def test_a_row_whose_needs_are_missing_is_not_applied(library, declare):
     declare(targets=("acme_library:work",))
     declare(id=OTHER_ROW, reads=("acme_library:gone",))
+    assert not upstream.apply(ROW, OTHER_ROW)
+    assert library.work() == "own"
+
+
+def test_a_row_whose_needs_failed_is_not_applied(library, declare):
+    declare(targets=("acme_library:work",))
+    declare(id=OTHER_ROW, reads=("acme_library:work",))
+
+    @upstream.applies(OTHER_ROW)
+    def fail():
+        raise RuntimeError
+
+    assert not fail()
     assert not upstream.apply(ROW, OTHER_ROW)
     assert library.work() == "own"
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from verl_hw_core.upstream import LEDGER
 from verl_hw_core.upstream.installed_state import state
+from verl_hw_core.upstream.patches import declared
 from verl_hw_tools.cli.app import app
 
 
@@ -22,7 +23,9 @@ def test_json_holds_the_rows_and_the_installed_versions():
     answer = json.loads(CliRunner().invoke(app, ["ledger", "--json"]).stdout)
     assert answer["schema"] == 1
     assert [row["id"] for row in answer["rows"]] == [row.id for row in LEDGER]
-    assert [row["targets"] for row in answer["rows"]] == [list(row.targets) for row in LEDGER]
+    assert [row["targets"] for row in answer["rows"]] == [list(declared(row.id)) for row in LEDGER]
+    (patches,) = (row for row in answer["rows"] if row["id"] == "model-patches")
+    assert "transformers.models.qwen3.modeling_qwen3:Qwen3RMSNorm.forward" in patches["targets"]
     assert [row["reads"] for row in answer["rows"]] == [list(row.reads) for row in LEDGER]
     assert answer["rows"][0]["target"] == answer["rows"][0]["targets"][0]
     assert answer["rows"][0]["versions"] == "verl>=0.9,<0.11"

@@ -29,6 +29,7 @@ ROW = "megatron-import"
 
 PACKAGE = "verl.workers.engine.megatron"
 # Ascend's engines, which import megatron as well (verl 0.9.0); no device of ours uses them.
+_ASCEND_ROW = "mindspeed-import"
 _ASCEND_PACKAGE = "verl.workers.engine.mindspeed"
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
@@ -197,12 +198,15 @@ class DeferredEngine:
         )
 
 
-@upstream.applies(ROW)
 def defer() -> None:
     """Keep ``verl.workers.engine`` from importing megatron; what is imported already stays."""
-    for package in (PACKAGE, _ASCEND_PACKAGE):
+    for row, package in ((ROW, PACKAGE), (_ASCEND_ROW, _ASCEND_PACKAGE)):
         if package not in sys.modules:
-            patches.replace_module(ROW, package, _placeholder(package))
+            _put_placeholder(row, package)
+
+
+def _put_placeholder(row: str, package: str) -> None:
+    upstream.applies(row)(lambda: patches.replace_module(row, package, _placeholder(package)))()
 
 
 def _placeholder(package: str) -> ModuleType:

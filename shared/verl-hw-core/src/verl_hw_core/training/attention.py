@@ -41,9 +41,13 @@ def usable_attention(requested: str | None, sequence_parallel: int = 1) -> Itera
     Args:
         requested: What the user set as ``attn_implementation``, or None. It is used as it is, for value models too.
         sequence_parallel: Ranks that share one pack; with more than one, sdpa exchanges heads for tokens.
+
+    Raises:
+        UpstreamPatchError: transformers' loader cannot be replaced.
     """
     _settings[:] = [(requested, sequence_parallel)]
-    upstream.apply(ROW)
+    if not upstream.apply(ROW):
+        upstream.require_applied()
     try:
         yield
     finally:

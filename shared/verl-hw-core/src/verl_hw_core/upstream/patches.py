@@ -12,6 +12,7 @@ import functools
 import importlib
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -40,7 +41,10 @@ _rows: dict[str, LedgerRow] = {row.id: row for row in LEDGER}
 _replaced: dict[tuple[str, str], _Replaced] = {}  # by row and target
 _kernels: dict[tuple[str, str, str], Any] = {}
 _ours: dict[str, list[Callable[..., Any]]] = {}  # what replaces() has declared for a row
-_failures: dict[str, str] = {}
+_failures: dict[tuple[str, str], str] = {}  # by row and step, which only a success of the same step clears
+_put_back: set[str] = set()  # rows that a late reference does not apply again
+_lock = threading.RLock()  # around what is looked at and then changed; never around an import
+_NAMES = "names"
 
 
 def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -82,17 +86,19 @@ def apply(row: str, *needs: str) -> bool:
         row: Id of the ledger row.
         needs: Rows whose names it reads.
     """
-    return check(*needs, row) and _attempt(row, lambda: put(row))
+    return _met(needs) and _attempt(row, "apply", lambda: put(row))
 
 
 def put(row: str) -> None:
     """Do as :func:`apply`, unguarded: for functions of :func:`applies`.
 
     Raises:
-        LookupError: A name is not there.
+        LookupError: A name is not there, or the module whose functions replace the row's names was not imported.
     """
     known = set(installed_state.applicable(declared(row)))
-    for replacement in _ours.get(row, ()):
+    if row not in _ours:
+        raise LookupError(f"no function of an imported module replaces what upstream ledger row {row!r} declares")
+    for replacement in _ours[row]:
         for owner, name in (installed_state.place(one) for one in vars(replacement)["targets"] if one in known):
             own_value = vars(owner).get(name)
             kind = type(own_value) if isinstance(own_value, staticmethod | classmethod) else None
@@ -114,19 +120,20 @@ def replace(row: str, owner: Any, name: str, replacement: Any) -> None:
     from verl_hw_core.upstream import references
 
     target = _target(row, owner, name)
-    if (row, target) in _replaced:
-        return
-    own_value = vars(owner).get(name, _ABSENT)
-    if own_value is _ABSENT and not _rows[row].may_be_absent:
-        raise LookupError(f"there is no {target}")
-    inside, undone = _function(replacement), getattr(own_value, "__wrapped__", None)
-    references.send_away(row, target, _function(own_value))
-    new = replacement
-    if isinstance(inside, FunctionType) and "targets" not in vars(inside) and inside is not undone:
-        new = references.stand_in(row, target)
-        new = type(replacement)(new) if inside is not replacement else new
-    _replaced[row, target] = _Replaced(owner, name, own_value, inside)
-    setattr(owner, name, new)
+    with _lock:
+        if (row, target) in _replaced:
+            return
+        own_value = vars(owner).get(name, _ABSENT)
+        if own_value is _ABSENT and not _rows[row].may_be_absent:
+            raise LookupError(f"there is no {target}")
+        inside, undone = _function(replacement), getattr(own_value, "__wrapped__", None)
+        references.send_away(row, target, _function(own_value))
+        new = replacement
+        if isinstance(inside, FunctionType) and "targets" not in vars(inside) and inside is not undone:
+            new = references.stand_in(row, target)
+            new = type(replacement)(new) if inside is not replacement else new
+        _replaced[row, target] = _Replaced(owner, name, own_value, inside)
+        setattr(owner, name, new)
 
 
 def replace_module(row: str, name: str, module: ModuleType) -> None:
@@ -180,7 +187,7 @@ def declared(row: str) -> tuple[str, ...]:
 
 def original(row: str, owner: Any, name: str) -> Any:
     """Return what ``owner.name`` is without the row's replacement."""
-    for (known, _), one in _replaced.items():
+    for (known, _), one in list(_replaced.items()):
         if known == row and one.owner is owner and one.name == name:
             return None if one.own is _ABSENT else one.own
     return vars(owner)[name]
@@ -194,48 +201,57 @@ def own(row: str, target: str) -> Any:
 def current(row: str, target: str) -> Any:
     """Return the function that is in force under a declared name in this process."""
     one = _replaced.get((row, target))
+    if one is not None:  # every call of a patched model comes by here, also while torch.compile traces it
+        return one.replacement
     owner, name = installed_state.place(target)
-    return one.replacement if one else _function(vars(owner)[name])
+    return _function(vars(owner)[name])
 
 
 def restore(row: str) -> None:
     """Put back everything that the row has replaced."""
     from verl_hw_core.upstream import references
 
-    for key in [key for key in _replaced if key[0] == row]:
-        one = _replaced.pop(key)
-        if one.owner is sys.modules:
-            if sys.modules.get(one.name) is one.replacement:
-                del sys.modules[one.name]
-        elif one.own is _ABSENT:
-            delattr(one.owner, one.name)
-        else:
-            setattr(one.owner, one.name, one.own)
-        references.take_home(_function(one.own))
-    for kernel in [key for key in _kernels if key[0] == row]:
-        del _kernels[kernel]
+    with _lock:
+        _put_back.add(row)
+        for key in [key for key in _replaced if key[0] == row]:
+            one = _replaced.pop(key)
+            if one.owner is sys.modules:
+                if sys.modules.get(one.name) is one.replacement:
+                    del sys.modules[one.name]
+            elif one.own is _ABSENT:
+                delattr(one.owner, one.name)
+            else:
+                setattr(one.owner, one.name, one.own)
+            references.take_home(_function(one.own))
+        for kernel in [key for key in _kernels if key[0] == row]:
+            del _kernels[kernel]
 
 
 def in_force() -> tuple[str, ...]:
     """Return the ids of the rows that have replaced something in this process, in the ledger's order."""
-    rows = {key[0] for key in (*_replaced, *_kernels)}
+    rows = {key[0] for key in [*list(_replaced), *list(_kernels)]}
     return tuple(row.id for row in LEDGER if row.id in rows)
 
 
 def replaced() -> dict[str, set[str]]:
     """Return the names that are replaced in this process, by row, as the rows declare them."""
     found: dict[str, set[str]] = {}
-    for row, target in _replaced:
+    for row, target in list(_replaced):
         found.setdefault(row, set()).add(target)
-    for row, operator, _ in _kernels:
+    for row, operator, _ in list(_kernels):
         found.setdefault(row, set()).add(f"torch:ops.{operator.replace('::', '.')}")
     return found
 
 
 def check(*rows: str) -> bool:
     """Whether the installed packages have every name that the rows declare; what is missing is one WARNING a row."""
-    found = [_attempt(row, lambda: None) for row in rows]
+    found = [_attempt(row, _NAMES, None) for row in rows]
     return all(found)
+
+
+def _met(needs: tuple[str, ...]) -> bool:
+    """Whether rows that another one needs have their names and did not fail."""
+    return check(*needs) and not any(row in needs for row, _ in list(_failures))
 
 
 def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P, bool]]:
@@ -249,7 +265,8 @@ def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P
     def decorate(function: Callable[P, object]) -> Callable[P, bool]:
         @functools.wraps(function)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> bool:
-            return check(*needs, row) and _attempt(row, functools.partial(function, *args, **kwargs))
+            step = " ".join((function.__qualname__, *(one for one in args if isinstance(one, str))))
+            return _met(needs) and _attempt(row, step, functools.partial(function, *args, **kwargs))
 
         return guarded
 
@@ -287,19 +304,24 @@ def require_applied() -> None:
     ray = sys.modules.get("ray")
     in_ray = ray is not None and ray.is_initialized()
     refusing = ("refuse", "refuse in Ray") if in_ray else ("refuse",)
-    texts = [text for row, text in _failures.items() if _rows[row].if_missing in refusing]
+    texts = [text for (row, _), text in list(_failures.items()) if _rows[row].if_missing in refusing]
     if texts:
-        raise UpstreamPatchError("; ".join(texts))
+        raise UpstreamPatchError("; ".join(dict.fromkeys(texts)))
 
 
-def _attempt(row: str, function: Callable[[], object]) -> bool:
+def _attempt(row: str, step: str, function: Callable[[], object] | None) -> bool:
+    """Take a step of a row, None for a look at its names alone; say whether it went well."""
     try:
         absent = installed_state.missing(_rows[row])
         if not absent:
-            function()
-            _failures.pop(row, None)
+            _failures.pop((row, _NAMES), None)
+            if function is not None:
+                function()
+                _failures.pop((row, step), None)
+                _put_back.discard(row)
             return True
-        error, found = None, " and ".join(f"{_version(name)} has no {name}" for name in absent)
+        step, error = _NAMES, None
+        found = " and ".join(f"{_version(name)} has no {name}" for name in absent)
     except Exception as caught:  # noqa: BLE001 - whatever fails, verl's import and the other rows go on
         error, found = caught, load_report.describe(caught)
     restore(row)
@@ -307,7 +329,7 @@ def _attempt(row: str, function: Callable[[], object]) -> bool:
     what = f"{found}: {_rows[row].lost}"
     wanted = ", ".join(installed_state.requirements(_rows[row]))
     remedy = f"Upgrade verl-hw-core, or install what it was made for: {wanted}"
-    _failures[row] = f"{stage}: {what}. {remedy}"
+    _failures[row, step] = f"{stage}: {what}. {remedy}"
     load_report.report("verl-hw-core", stage, what, remedy, error)
     return False
 
@@ -345,5 +367,6 @@ def _apply_where_chosen(row: str) -> None:
     """Apply a row that was in force in the sending process, if this process runs on one of our platforms too."""
     manager = sys.modules.get("verl.plugin.platform.platform_manager")
     platform = getattr(manager, "_current_platform", None)
-    if isinstance(getattr(platform, "spec", None), HardwareSpec) and _rows[row].applied_by:
+    refrains = row in _put_back or any(failed == row for failed, _ in list(_failures))
+    if isinstance(getattr(platform, "spec", None), HardwareSpec) and _rows[row].applied_by and not refrains:
         _call(_rows[row].applied_by)

@@ -27,11 +27,13 @@ def ledger(
 
             from verl_hw_core.upstream import LEDGER
             from verl_hw_core.upstream.installed_state import requirements, state
+            from verl_hw_core.upstream.patches import declared
 
             rows = [
                 {
                     **asdict(row),
-                    "target": (*row.targets, *row.reads)[0],
+                    "targets": declared(row.id),
+                    "target": (*declared(row.id), *row.reads)[0],
                     "versions": ", ".join(requirements(row)),
                     "installed": state(row),
                 }
@@ -48,12 +50,13 @@ def _show() -> None:
 
     from verl_hw_core.upstream import LEDGER
     from verl_hw_core.upstream.installed_state import state
+    from verl_hw_core.upstream.patches import declared
 
     table = Table(box=None, pad_edge=False)
     for heading in ("row", "names", "why", "without it", "until", "installed"):
         table.add_column(heading, overflow="fold")
     for row in LEDGER:
-        names = "\n".join((*row.targets, *(f"{name} (read)" for name in row.reads)))
+        names = "\n".join((*declared(row.id), *(f"{name} (read)" for name in row.reads)))
         until = f"{row.removal} {row.link}"
         table.add_row(row.id, names, row.reason, f"{row.lost} ({row.if_missing})", until, state(row), end_section=True)
     Console(highlight=False, markup=False).print(table)
