@@ -86,31 +86,25 @@ class Results:
         reason = self._failed.get(key, f"{suite}.{check} did not report; the child ended with {self._status}")
         return f"{reason}\nstderr: {self._error}"
 
-    def all_failures(self) -> list[str]:
-        """Every failure, and the child's end if it reported nothing."""
-        if not self._passed:
-            return [f"nothing passed; the child ended with {self._status}\n{self._error}"]
-        return [*self._failed.values(), *filter(None, (self.failure(*key) for key in self._passed))]
-
 
 @pytest.fixture(scope="session")
 def simulate() -> Callable[..., Results]:
-    """``simulate(vendor, suites, program=..., **variables)``: results of suites with their number of ranks.
+    """``simulate(vendor, suites, **variables)``: results of suites with their number of ranks.
 
     The suites share one process that imports torch, and run once in a session.
     """
     done: dict[tuple[object, ...], Results] = {}
 
-    def run(vendor: str, suites: Mapping[str, int], program: str = sys.executable, **variables: str) -> Results:
+    def run(vendor: str, suites: Mapping[str, int], **variables: str) -> Results:
         if vendor == "metax" and not CPU_TORCH:
             pytest.skip(f"simulating metax needs a CPU build of torch; this is {TORCH_VERSION}")
-        key = (vendor, *suites.items(), program)
+        key = (vendor, *suites.items())
         if key not in done:
             arguments = [f"{suite}:{ranks}" for suite, ranks in suites.items()]
             script = str(CHILDREN / "simulated.py")
-            build = python("-m", "verl_hw_sim", "build", vendor, program=program, seconds=BUILD_SECONDS, **variables)
+            build = python("-m", "verl_hw_sim", "build", vendor, seconds=BUILD_SECONDS, **variables)
             assert build.returncode == 0, build.stderr
-            child = python(script, *arguments, program=program, VERL_HW_SIM=f"{vendor}:2", **variables)
+            child = python(script, *arguments, VERL_HW_SIM=f"{vendor}:2", **variables)
             done[key] = Results(child, suites)
         return done[key]
 

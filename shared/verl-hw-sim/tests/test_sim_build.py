@@ -6,11 +6,13 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from verl_hw_sim import build
 from verl_hw_sim.errors import BuildError, CacheDirectoryError
+from verl_hw_sim.torch_support import pybind_defines
 
 TORCH = build.TorchBuild("9.9.9+none", Path("/nowhere/torch"), True)
 STUB = f"""#!{sys.executable}
@@ -75,9 +77,10 @@ def test_the_environment_of_the_key(cache, stub_compiler, tmp_path):
         build.ensure_built("xpu", TORCH, "intel"),
         build.ensure_built("privateuse1", build.TorchBuild("9.9.8", TORCH.folder, True), "cambricon"),
         build.ensure_built("privateuse1", build.TorchBuild("9.9.9+none", TORCH.folder, False), "cambricon"),
+        build.ensure_built("privateuse1", build.TorchBuild("9.9.9+none", TORCH.folder, True, ("-DX=1",)), "cambricon"),
     }
-    assert len(others | {first}) == 4
-    assert len(log.read_text().splitlines()) == 4
+    assert len(others | {first}) == 5
+    assert len(log.read_text().splitlines()) == 5
 
 
 def test_a_build_needs_no_compiler_once_it_is_there(cache, stub_compiler, tmp_path, monkeypatch):
@@ -147,6 +150,45 @@ def test_a_failing_compiler_shows_its_last_lines(cache, stub_compiler):
     assert list(cache.rglob("*.so")) == []
 
 
+ERRORS = {
+    "a name that torch lacks": ("memory.h:177:29: error: 'getMemoryInfo' marked 'override', but does not override", ""),
+    "an old compiler": ("g++: error: unrecognized command-line option '-std=c++20'", "g++ 11 or later"),
+    "an old clang": ("error: invalid value 'c++20' in '-std=c++20'", "g++ 11 or later"),
+    "an unfinished C++20": (
+        'torch_version.h:10:2: error: #error "verl-hw-sim needs a C++20 compiler"',
+        "g++ 11 or later",
+    ),
+    "no headers of Python": ("module.cpp:9:10: fatal error: Python.h: No such file or directory", "python3-dev"),
+    "the linker": ("/usr/bin/ld: cannot find -ltorch_python", ""),
+}
+
+
+@pytest.mark.parametrize("reason", ERRORS)
+def test_a_failing_compiler_shows_its_first_error_and_advice_only_where_it_helps(cache, stub_compiler, reason):
+    first, advice = ERRORS[reason]
+    noise = "\n".join(f"module.cpp:{number}:1: error: and so on" for number in range(60))
+    stub_compiler(f"#!/bin/sh\ncat <<'END'\nIn file included from module.cpp:7:\n{first}\n{noise}\nEND\nexit 1\n")
+    with pytest.raises(BuildError) as caught:
+        build.ensure_built("privateuse1", TORCH, "cambricon")
+    told, _, shown = str(caught.value).partition("First error:\n")
+    assert shown.splitlines()[0] == first
+    assert len(shown.splitlines()) == 25
+    for text in ("g++ 11 or later", "python3-dev"):
+        assert (text in told) == (text == advice), told
+
+
+def test_an_old_standard_is_the_first_error_of_the_real_compiler():
+    compiler = build.find_compiler()
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    header = str(build.SOURCES / "torch_version.h")
+    child = subprocess.run(
+        [*compiler, "-std=c++17", "-fsyntax-only", "-x", "c++", header], capture_output=True, text=True, check=False
+    )
+    _, lines = build._first_error(child.stderr)
+    assert "verl-hw-sim needs a C++20 compiler" in lines[0]
+
+
 def test_a_cache_that_cannot_be_written(stub_compiler, tmp_path, monkeypatch):
     stub_compiler(STUB.format(log=str(tmp_path / "runs"), seconds=0))
     (tmp_path / "file").write_text("")
@@ -167,6 +209,15 @@ def test_every_source_file_counts_and_names_its_licence():
     assert {"module.cpp", "common.h", "fallback.h"} <= names
     for path in build.source_files():
         assert path.read_text().splitlines()[1] == "// SPDX-License-Identifier: Apache-2.0", path
+
+
+def test_an_older_torch_names_the_abi_of_its_bindings(tmp_path):
+    older = SimpleNamespace(_PYBIND11_COMPILER_TYPE="_gcc", _PYBIND11_STDLIB=None, _PYBIND11_BUILD_ABI="_cxxabi1018")
+    defines = pybind_defines(older)
+    assert defines == ('-DPYBIND11_COMPILER_TYPE="_gcc"', '-DPYBIND11_BUILD_ABI="_cxxabi1018"')
+    assert pybind_defines(SimpleNamespace()) == ()
+    torch_build = build.TorchBuild("2.8.0", TORCH.folder, True, defines)
+    assert set(defines) <= set(build.compile_command("xpu", torch_build, ("c++",), tmp_path / "a.so"))
 
 
 def test_the_compiler_gets_no_shell(cache, tmp_path):

@@ -3,15 +3,17 @@
 """The switch: what VERL_HW_SIM and VERL_HW_SIM_LIMITS may say, and what happens without them."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from machine_speed import scaled
 
 import verl_hw_sim
 from verl_hw_sim import limits
-from verl_hw_sim.errors import NotSimulatingError, SettingsError
+from verl_hw_sim.errors import NotSimulatingError, SettingsError, UnsupportedTorchError
 from verl_hw_sim.profiles import BUILTIN_PROFILES, Profile, get_profile
 from verl_hw_sim.settings import Request, parse_request
+from verl_hw_sim.torch_support import SUPPORTED_TORCH, TORCH_RELEASES, check_torch_version
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,54 @@ def test_a_cuda_build_of_torch_cannot_simulate_metax(run_python):
     )
     assert "works only with a torch built without CUDA" in child.stdout, child.stderr
     assert "whl/cpu" in child.stdout
+
+
+OTHER_TORCH = """
+import os, torch
+torch.__version__ = {version!r}
+import verl_hw_sim
+from verl_hw_sim.__main__ import main
+from verl_hw_sim.errors import UnsupportedTorchError
+print(main(["build", "cambricon"]), main(["build", "all"]), main(["info"]))
+os.environ["VERL_HW_SIM"] = "cambricon"
+try:
+    verl_hw_sim.autoload()
+except UnsupportedTorchError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("version", ["2.7.1+cu126", "2.16.0"])
+def test_a_torch_outside_the_range_is_refused_in_one_line_before_anything_is_compiled(run_python, tmp_path, version):
+    compiler = tmp_path / "c++"
+    compiler.write_text(f"#!/bin/sh\ntouch {tmp_path}/compiled\nexit 1\n")
+    compiler.chmod(0o755)
+    places = {"CXX": str(compiler), "VERL_HW_SIM_CACHE": str(tmp_path / "cache")}
+    child = run_python("-c", OTHER_TORCH.format(version=version), **places)
+    refusal = f"verl-hw-sim needs torch {TORCH_RELEASES[0]} to {TORCH_RELEASES[-1]}; found torch {version}."
+    *info, statuses, error = child.stdout.splitlines()
+    assert statuses == "1 1 0", child.stderr
+    assert error.startswith(refusal)
+    assert child.stderr.splitlines() == [f"verl-hw-sim: {error}"] * 2
+    assert info[0] == f"torch     {version} (not supported, needs {SUPPORTED_TORCH})"
+    assert not (tmp_path / "compiled").exists()
+
+
+def test_the_readme_names_the_supported_releases():
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    _, _, section = readme.partition("## Supported torch")
+    assert f"torch {SUPPORTED_TORCH};" in section
+
+
+@pytest.mark.parametrize("version", ["2.7.1", "2.16.0a0+git1234567", "3.8.0", "1.13.1", "2", ""])
+def test_every_other_torch_is_refused(version):
+    with pytest.raises(UnsupportedTorchError):
+        check_torch_version(version)
+
+
+@pytest.mark.parametrize("version", ["2.8.0+cu128", "2.10.0a0+metax3.8", "2.15.0.dev20260101"])
+def test_a_vendors_or_nightly_build_of_a_supported_torch_is_supported(version):
+    check_torch_version(version)
 
 
 def test_no_recorded_calls_without_a_simulation():

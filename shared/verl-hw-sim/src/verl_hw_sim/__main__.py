@@ -20,7 +20,9 @@ def _build(vendor: str) -> None:
     from verl_hw_sim.build import TorchBuild, ensure_built
     from verl_hw_sim.errors import UnsupportedTorchError
     from verl_hw_sim.install import check_torch_can_host
+    from verl_hw_sim.torch_support import check_torch_version
 
+    check_torch_version(TorchBuild.installed().version)
     for profile in _profiles(vendor):
         try:
             check_torch_can_host(profile)
@@ -35,10 +37,12 @@ def _build(vendor: str) -> None:
 
 def _info() -> None:
     from verl_hw_sim.build import TorchBuild, find_built, find_compiler
+    from verl_hw_sim.torch_support import SUPPORTED_TORCH, is_supported
 
     torch_build = TorchBuild.installed()
     compiler = find_compiler()
-    print(f"torch     {torch_build.version}")  # noqa: T201
+    supported = "" if is_supported(torch_build.version) else "not supported, "
+    print(f"torch     {torch_build.version} ({supported}needs {SUPPORTED_TORCH})")  # noqa: T201
     print(f"compiler  {' '.join(compiler) if compiler else 'none found'}")  # noqa: T201
     print(f"cache     {cache_directory()}")  # noqa: T201
     for profile in BUILTIN_PROFILES.values():

@@ -5,6 +5,7 @@
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from types import ModuleType
 from verl_hw_sim.errors import BuildError, CacheDirectoryError
 from verl_hw_sim.profiles import Kind
 from verl_hw_sim.settings import CACHE_ENVVAR, cache_directory
+from verl_hw_sim.torch_support import pybind_defines
 
 SOURCES = Path(__file__).parent / "csrc"
 COMPILERS = ("c++", "g++", "clang++")
@@ -27,7 +29,14 @@ COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-O1", "-std=c++20", "-fPIC", "-shared", "-Wall")
 LIBRARIES = ("-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python")
 LOCK_TIMEOUT_SECONDS = 1800.0
-_LAST_LINES = 25
+_SHOWN_LINES = 25
+_ERROR_LINE = re.compile(r"\berror: |undefined reference to|: cannot find ")
+# What to do about a first error that has nothing to do with torch; the second pattern is torch_version.h's.
+_ADVICE = {
+    r"-std=c\+\+20": "It needs C++20 (g++ 11 or later). ",
+    r"needs a C\+\+20 compiler": "It needs C++20 (g++ 11 or later). ",
+    r"Python\.h": "It needs Python's headers (Debian, Ubuntu: python3-dev). ",
+}
 
 
 @dataclass(frozen=True)
@@ -38,18 +47,21 @@ class TorchBuild:
         version: ``torch.__version__``, before a simulated vendor changes it.
         folder: Where torch is installed.
         cxx11_abi: Value of ``_GLIBCXX_USE_CXX11_ABI``.
+        defines: More arguments for the compiler, as ``-DNAME="value"``.
     """
 
     version: str
     folder: Path
     cxx11_abi: bool
+    defines: tuple[str, ...] = ()
 
     @classmethod
     def installed(cls) -> "TorchBuild":
         """The torch of this process."""
         import torch
 
-        return cls(str(torch.__version__), Path(torch.__file__).parent, bool(torch._C._GLIBCXX_USE_CXX11_ABI))
+        abi = bool(torch._C._GLIBCXX_USE_CXX11_ABI)
+        return cls(str(torch.__version__), Path(torch.__file__).parent, abi, pybind_defines(torch._C))
 
 
 def find_compiler() -> tuple[str, ...] | None:
@@ -86,7 +98,8 @@ def build_directory(kind: Kind, torch_build: TorchBuild) -> Path:
     """Folder for the builds of one kind for one torch, Python and source; below it, one folder per compiler."""
     digest = hashlib.sha256()
     interpreter = (sys.implementation.cache_tag, sysconfig.get_config_var("SOABI"), sys.platform)
-    digest.update(repr((torch_build.version, torch_build.cxx11_abi, interpreter, FLAGS, LIBRARIES, kind)).encode())
+    abi = (torch_build.cxx11_abi, torch_build.defines)
+    digest.update(repr((torch_build.version, abi, interpreter, FLAGS, LIBRARIES, kind)).encode())
     for path in source_files():
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return cache_directory() / "native" / f"{kind}-torch{torch_build.version}-{digest.hexdigest()[:12]}"
@@ -184,6 +197,7 @@ def compile_command(kind: Kind, torch_build: TorchBuild, compiler: tuple[str, ..
         f"-DSIM_KIND_{kind.upper()}",
         f"-DTORCH_EXTENSION_NAME={module_name(kind)}",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch_build.cxx11_abi)}",
+        *torch_build.defines,
         *("-isystem", str(include)),
         *("-isystem", str(include / "torch" / "csrc" / "api" / "include")),
         *("-isystem", sysconfig.get_paths()["include"]),
@@ -206,14 +220,20 @@ def _compile(kind: Kind, torch_build: TorchBuild, compiler: tuple[str, ...], tar
         output = staging / target.name
         command = compile_command(kind, torch_build, compiler, output)
         result = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+            command,
+            env={**os.environ, "LC_ALL": "C"},  # _ERROR_LINE is English
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
         )
         if result.returncode != 0 or not output.is_file():
-            lines = "\n".join(result.stdout.splitlines()[-_LAST_LINES:])
+            title, lines = _first_error(result.stdout)
+            advice = next((text for pattern, text in _ADVICE.items() if re.search(pattern, lines[0])), "")
             raise BuildError(
                 f"the C++ compiler failed (exit status {result.returncode}) on the simulated {label} device for "
-                f"torch {torch_build.version}. It needs C++20 (g++ 11 or later) and Python's headers "
-                f"(Debian, Ubuntu: python3-dev). Command:\n{shlex.join(command)}\nLast lines:\n{lines}"
+                f"torch {torch_build.version}. {advice}Command:\n{shlex.join(command)}\n{title}:\n" + "\n".join(lines)
             )
         _sum_file(output).write_text(_summed(output), encoding="utf-8")
         # The sum last: without it the module counts as damaged.
@@ -223,6 +243,15 @@ def _compile(kind: Kind, torch_build: TorchBuild, compiler: tuple[str, ...], tar
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     _say(f"compiled in {time.monotonic() - started:.0f} s")
+
+
+def _first_error(output: str) -> tuple[str, list[str]]:
+    """A title and the compiler's lines from its first error on: what follows from that error is at the end."""
+    lines = output.splitlines() or ["(none)"]
+    for number, line in enumerate(lines):
+        if _ERROR_LINE.search(line):
+            return "First error", lines[number : number + _SHOWN_LINES]
+    return "Last lines", lines[-_SHOWN_LINES:]
 
 
 def _say(text: str) -> None:

@@ -11,6 +11,7 @@ from torch.distributed import distributed_c10d
 
 from verl_hw_sim.errors import UnsupportedTorchError
 from verl_hw_sim.profiles import Profile
+from verl_hw_sim.torch_support import group_timeout
 
 # torch has classes of its own for these names and asks for them before any plugin.
 _BUILT_INTO_TORCH = {"nccl": "ProcessGroupNCCL", "xccl": "ProcessGroupXCCL"}
@@ -76,8 +77,8 @@ def _stand_in_for_builtin(native: ModuleType, name: str) -> None:
             return callable(backend_name) and backend_name() == name
 
     class ProcessGroup(metaclass=InstanceByName):
-        def __new__(cls, store: Any, rank: int, size: int, options: Any) -> Any:
-            return _make_backend(native, name, store, rank, size, options._timeout)
+        def __new__(cls, store: Any, rank: int, size: int, options: Any = None) -> Any:
+            return _make_backend(native, name, store, rank, size, group_timeout(options))
 
     ProcessGroup.Options = Options  # type: ignore[attr-defined]
     class_name = _BUILT_INTO_TORCH[name]

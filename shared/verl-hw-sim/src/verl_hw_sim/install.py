@@ -21,6 +21,7 @@ from verl_hw_sim.fake_host import ensure_fake_host
 from verl_hw_sim.profiles import Kind, Profile, get_profile
 from verl_hw_sim.settings import LIMITS_ENVVAR, PROBE_ROOT_ENVVAR, SIM_ENVVAR, Request, parse_request
 from verl_hw_sim.simulation import Simulation, is_active, set_active
+from verl_hw_sim.torch_support import check_torch_version
 
 _DRAIN_SECONDS = 2.0
 
@@ -82,11 +83,12 @@ def install(request: Request, wanted_limits: limits.Limits) -> Simulation:
 
 
 def check_torch_can_host(profile: Profile) -> None:
-    """Refuse a torch that has real kernels under the dispatch key that we need.
+    """Refuse a torch outside the supported range, or with real kernels under the dispatch key that we need.
 
     Raises:
-        UnsupportedTorchError: It has.
+        UnsupportedTorchError: It is one of these.
     """
+    check_torch_version(str(torch.__version__))
     built_for: dict[Kind, bool] = {"cuda": torch._C._has_cuda, "xpu": torch._C._has_xpu}
     if built_for.get(profile.kind, False):
         raise UnsupportedTorchError(

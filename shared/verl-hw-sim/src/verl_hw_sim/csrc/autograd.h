@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The verl-hw authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `parameter.data = parameter.to(device)`, as FSDP1 does. torch allows that between the CPU and the devices it
-// knows, and has no bit for PrivateUse1 (TensorImpl::has_compatible_shallow_copy_type). Wrap the hook that asks.
+// What autograd lacks for PrivateUse1. Most of it is `parameter.data = parameter.to(device)`, as FSDP1 does: torch allows
+// that between the CPU and the devices it knows, and has no bit for PrivateUse1
+// (TensorImpl::has_compatible_shallow_copy_type). Wrap the hook that asks.
 #pragma once
 
 #include "common.h"
 
 #include <ATen/core/VariableHooksInterface.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace sim {
@@ -95,12 +97,14 @@ class SetDataHooks final : public at::impl::VariableHooksInterface {
       const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const override {
     torch_->basic_autograd_not_implemented_fallback(op, keys, stack);
   }
+#if SIM_TORCH_HAS_GRAD_DTYPE
   std::optional<c10::ScalarType> grad_dtype(const Base& self) const override {
     return torch_->grad_dtype(self);
   }
   void set_grad_dtype(const Base& self, const std::optional<c10::ScalarType>& dtype) const override {
     torch_->set_grad_dtype(self, dtype);
   }
+#endif
 
  private:
   static bool plain(const Base& tensor) {
@@ -116,5 +120,11 @@ inline void install_set_data_hook() {
   // torch keeps the pointer for the life of the process.
   at::impl::SetVariableHooks(new SetDataHooks(at::impl::GetVariableHooks()));
 }
+
+#if !SIM_TORCH_HAS_PRIVATEUSE1_AUTOGRAD_FALLBACK
+TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
+  library.fallback(torch::autograd::basicAutogradNotImplementedFallback());
+}
+#endif
 
 }  // namespace sim

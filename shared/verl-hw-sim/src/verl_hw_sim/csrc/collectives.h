@@ -24,10 +24,12 @@ class CollectiveBackend final : public c10d::Backend {
   const std::string getBackendName() const override {
     return name_;
   }
+#if SIM_TORCH_HAS_BACKEND_TIMEOUT
   void setTimeout(std::chrono::milliseconds timeout) override {
     timeout_ = timeout;
     gloo_->setTimeout(timeout);
   }
+#endif
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override {
     return sequence_;

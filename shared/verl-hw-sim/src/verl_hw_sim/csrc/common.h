@@ -5,6 +5,8 @@
 // One translation unit (module.cpp) includes all headers: a build then parses torch's headers once.
 #pragma once
 
+#include "torch_version.h"
+
 #include <ATen/ATen.h>
 #include <torch/extension.h>
 #include <torch/library.h>

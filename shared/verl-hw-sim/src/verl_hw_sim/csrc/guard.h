@@ -53,9 +53,11 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   DeviceIndex deviceCount() const noexcept override {
     return device_count();
   }
+#if SIM_TORCH_HAS_DEVICE_CAPABILITY
   c10::DeviceCapability getDeviceCapability(Device) const override {
     return {};
   }
+#endif
 
   c10::Stream getStream(Device device) const override {
     const auto ordinal = resolve_ordinal(device.index());

@@ -125,8 +125,26 @@ inline c10::DataPtr allocate_on(DeviceIndex ordinal, size_t bytes) {
   return adopt_counted(std::move(memory), size, ordinal);
 }
 
-// A DeviceAllocator, so that torch.accelerator.memory_* works too.
-class Allocator final : public c10::DeviceAllocator {
+inline void reset_accumulated(DeviceIndex ordinal) {
+  auto& count = counters(resolve_ordinal(ordinal));
+  count.allocated = 0;
+  count.allocations = 0;
+  count.frees = 0;
+  count.out_of_memory = 0;
+}
+
+inline void reset_peak(DeviceIndex ordinal) {
+  auto& count = counters(resolve_ordinal(ordinal));
+  count.peak = count.current.load();
+}
+
+#if SIM_TORCH_HAS_DEVICE_ALLOCATOR
+using AllocatorInterface = c10::DeviceAllocator;  // so that torch.accelerator.memory_* works too
+#else
+using AllocatorInterface = c10::Allocator;
+#endif
+
+class Allocator final : public AllocatorInterface {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     return allocate_on(current_ordinal, bytes);
@@ -137,21 +155,17 @@ class Allocator final : public c10::DeviceAllocator {
   void copy_data(void* target, const void* source, std::size_t bytes) const override {
     std::memcpy(target, source, bytes);
   }
+#if SIM_TORCH_HAS_DEVICE_ALLOCATOR
   bool initialized() override {
     return runtime_started();
   }
   void emptyCache(c10::MempoolId_t) override {}
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   void resetAccumulatedStats(DeviceIndex ordinal) override {
-    auto& count = counters(resolve_ordinal(ordinal));
-    count.allocated = 0;
-    count.allocations = 0;
-    count.frees = 0;
-    count.out_of_memory = 0;
+    reset_accumulated(ordinal);
   }
   void resetPeakStats(DeviceIndex ordinal) override {
-    auto& count = counters(resolve_ordinal(ordinal));
-    count.peak = count.current.load();
+    reset_peak(ordinal);
   }
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex ordinal) override {
     const auto& count = counters(resolve_ordinal(ordinal));
@@ -174,9 +188,12 @@ class Allocator final : public c10::DeviceAllocator {
     stats.num_ooms = count.out_of_memory;
     return stats;
   }
+#endif
+#if SIM_TORCH_HAS_MEMORY_INFO
   std::pair<size_t, size_t> getMemoryInfo(DeviceIndex ordinal) override {
     return {static_cast<size_t>(free_memory(resolve_ordinal(ordinal))), static_cast<size_t>(total_memory())};
   }
+#endif
 };
 
 inline Allocator* allocator() {

@@ -125,11 +125,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("memory_counts", &sim::memory_counts);
   m.def("reset_peak", [](int64_t ordinal) {
     sim::check_ordinal(ordinal);
-    sim::allocator()->resetPeakStats(static_cast<sim::DeviceIndex>(ordinal));
+    sim::reset_peak(static_cast<sim::DeviceIndex>(ordinal));
   });
   m.def("reset_accumulated", [](int64_t ordinal) {
     sim::check_ordinal(ordinal);
-    sim::allocator()->resetAccumulatedStats(static_cast<sim::DeviceIndex>(ordinal));
+    sim::reset_accumulated(static_cast<sim::DeviceIndex>(ordinal));
   });
   m.def("memory_fraction", &sim::memory_fraction);
   m.def("set_memory_fraction", &sim::set_memory_fraction);
