@@ -7,7 +7,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageText
 from verl.workers.engine.fsdp import transformer_impl
 
 from verl_hw_core import upstream
-from verl_hw_core.training import attention
+from verl_hw_core.training.attention import PACKING_ROW, require_separate_sequences
 
 LENGTHS = (5, 1, 7, 4)
 TEXT = {
@@ -62,7 +62,7 @@ def model_results(device: str) -> dict[str, dict]:
         for name, case in CASES.items()
         for attention in ("sdpa", "eager")
     }
-    upstream.restore(attention.PACKING_ROW)
+    upstream.restore(PACKING_ROW)
     try:
         results["control"] = _compare(*CASES["qwen2_5_vl"], "sdpa", device)
     except (ImportError, NameError, TypeError) as error:
@@ -80,7 +80,7 @@ def _compare(model_type: str, settings: dict, attention: str, device: str) -> di
     transformer_impl.apply_monkey_patch(model=model, use_remove_padding=True, ulysses_sp_size=1)
     refusal = ""
     try:
-        attention.require_separate_sequences(model)
+        require_separate_sequences(model)
     except ValueError as error:
         refusal = f"{type(error).__name__}: {error}"
     sequences = [torch.randint(3, 60, (length,)) for length in LENGTHS]
