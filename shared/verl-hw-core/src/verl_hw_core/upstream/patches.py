@@ -86,7 +86,7 @@ def apply(row: str, *needs: str) -> bool:
         row: Id of the ledger row.
         needs: Rows whose names it reads.
     """
-    return _met(needs) and _attempt(row, "apply", lambda: put(row))
+    return _met(row, needs) and _attempt(row, "apply", lambda: put(row))
 
 
 def put(row: str) -> None:
@@ -249,9 +249,9 @@ def check(*rows: str) -> bool:
     return all(found)
 
 
-def _met(needs: tuple[str, ...]) -> bool:
-    """Whether rows that another one needs have their names and did not fail."""
-    return check(*needs) and not any(row in needs for row, _ in list(_failures))
+def _met(row: str, needs: tuple[str, ...]) -> bool:
+    """Whether a row and those that it needs have their names, and none of these failed; says all that is missing."""
+    return check(*needs, row) and not any(failed in needs for failed, _ in list(_failures))
 
 
 def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P, bool]]:
@@ -266,7 +266,7 @@ def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P
         @functools.wraps(function)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> bool:
             step = " ".join((function.__qualname__, *(one for one in args if isinstance(one, str))))
-            return _met(needs) and _attempt(row, step, functools.partial(function, *args, **kwargs))
+            return _met(row, needs) and _attempt(row, step, functools.partial(function, *args, **kwargs))
 
         return guarded
 
