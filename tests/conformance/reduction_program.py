@@ -63,6 +63,19 @@ def averages() -> dict:
     while not work.is_completed():
         time.sleep(0.001)
     results["async all_reduce, polled"] = tensor.tolist()
+    for name, reduce_to in (("all_reduce", {}), ("reduce", {"dst": 0})):
+        tensor = mine(3)
+        getattr(dist, name)(tensor, op=AVG, async_op=True, **reduce_to)
+        torch.mlu.synchronize()
+        results[f"async {name}"] = tensor.tolist()
+    contribution, shard = mine(2 * ranks), torch.empty(2, device=DEVICE)
+    dist.reduce_scatter_tensor(shard, contribution, op=AVG, async_op=True)
+    torch.mlu.synchronize()
+    results["async reduce_scatter_tensor"] = shard.tolist()
+    shard = torch.empty(2, device=DEVICE)
+    dist.reduce_scatter(shard, [mine(2) for _ in range(ranks)], op=AVG, async_op=True)
+    torch.mlu.synchronize()
+    results["async reduce_scatter"] = shard.tolist()
     tensor = mine(3)
     dist.reduce(tensor, dst=0, op=AVG)
     results["reduce"] = tensor.tolist() if dist.get_rank() == 0 else None
@@ -99,6 +112,13 @@ def sub_groups() -> dict:
     tensor = mine(2)
     dist.all_reduce(tensor, op=AVG, group=first)
     return {"own value": tensor.tolist(), "rank": dist.get_rank()}
+
+
+def large_halves() -> list[float]:
+    """The average of four values in float16 whose sum is beyond its largest one."""
+    tensor = torch.full((2,), 40000.0, dtype=torch.float16, device=DEVICE)
+    dist.all_reduce(tensor, op=AVG)
+    return tensor.tolist()
 
 
 def integers() -> dict:
@@ -138,6 +158,7 @@ def scenarios() -> dict:
             "not touched": not_touched(),
             "sub-groups": sub_groups(),
             "integers": integers(),
+            "large halves": large_halves(),
             "fsdp2": fsdp2_gradients(flat),
             "hsdp": fsdp2_gradients(hybrid),
         }

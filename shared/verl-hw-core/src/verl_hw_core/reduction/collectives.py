@@ -4,11 +4,14 @@
 
 Everything that is not an AVG on the accelerator goes straight to torch. Replaced are the functions in
 ``torch.distributed`` and in the module that defines them, by the same object.
+
+An average is divided after the sum, with two exceptions in which the contributions are divided before it: an
+asynchronous one, so that the result is an average for whoever waits for it, by the work, its future, the device or a
+stream; and one in float16, whose sum can exceed 65504 where the average does not.
 """
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -42,63 +45,18 @@ def uninstall() -> None:
     upstream.restore(ROW)
 
 
-class DividingWork:
-    """Handle of an asynchronous SUM that is an average by the time that anyone may look at the result."""
-
-    def __init__(self, work: Any, result: Any, ranks: int) -> None:
-        self._work = work
-        self._result = result
-        self._ranks = ranks
-        self._divided = False
-        self._lock = threading.Lock()
-
-    def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait as torch does."""
-        done = self._work.wait(*args, **kwargs)
-        self._divide_once()
-        return done
-
-    def synchronize(self) -> None:
-        """Make the current stream wait."""
-        self._work.synchronize()
-        self._divide_once()
-
-    def is_completed(self) -> bool:
-        """Whether the reduction is over."""
-        done = bool(self._work.is_completed())
-        if done:
-            self._divide_once()
-        return done
-
-    def result(self) -> Any:
-        """Return the tensors, averaged."""
-        self.wait()
-        return self._work.result()
-
-    def get_future(self) -> Any:
-        """Return a future that is done when the average is there."""
-
-        def divided(future: Any) -> Any:
-            value = future.value()
-            self._divide_once()
-            return value
-
-        return self._work.get_future().then(divided)
-
-    def _divide_once(self) -> None:
-        with self._lock:
-            if not self._divided:
-                self._divided = True
-                _divide(self._result, self._ranks)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
-
-
 def _divide(result: Any, ranks: int) -> None:
     """Divide in place, unseen by autograd, as a collective is."""
     with torch.inference_mode(result.is_inference()), torch.no_grad():
         result.detach().div_(ranks)
+
+
+def _divided(contribution: Any, ranks: int) -> Any:
+    """Return a copy of one tensor or of a list of tensors, divided. A backend keeps what it reads until it is done."""
+    if isinstance(contribution, (list, tuple)):
+        return [_divided(part, ranks) for part in contribution]
+    with torch.no_grad():
+        return contribution.detach() / ranks
 
 
 def _holds_result(name: str, given: dict[str, Any]) -> bool:
@@ -118,13 +76,20 @@ def _average(own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if given.get("op") != dist.ReduceOp.AVG or not _needs_sum(result, group):
         return own(*args, **kwargs)
     _refuse_integers(own.__name__, result)
-    work = own(**{**given, "op": dist.ReduceOp.SUM})
-    if not _holds_result(own.__name__, given):
-        return work
-    ranks = dist.get_world_size(group)
-    if given.get("async_op"):
-        return DividingWork(work, result, ranks)
-    _divide(result, ranks)
+    ranks, holds_result = dist.get_world_size(group), _holds_result(own.__name__, given)
+    given["op"] = dist.ReduceOp.SUM
+    if given.get("async_op") or result.dtype == torch.float16:
+        parameters = list(signature.parameters)
+        if parameters[1].startswith("input"):
+            given[parameters[1]] = _divided(given[parameters[1]], ranks)
+        elif holds_result:
+            _divide(result, ranks)
+        else:
+            given[parameters[0]] = _divided(result, ranks)
+        return own(**given)
+    work = own(**given)
+    if holds_result:
+        _divide(result, ranks)
     return work
 
 
