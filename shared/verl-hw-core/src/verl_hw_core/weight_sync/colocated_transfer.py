@@ -1,12 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""verl's transfer to rollout workers on the same device, for a weight that is larger than its bucket.
+"""verl's transfer to vLLM workers on the same device: its socket, and a weight that is larger than its bucket.
 
-By IPC verl sends such a weight on its own; through shared memory it has an assertion there. A row of the ledger lets
-the sender share the weight's own bytes for that one message. The receiver needs nothing: verl's calls whatever function
-the message names, with the receiver's device as seventh argument.
+The socket is named after Ray's job id, which is unique in one cluster only: two drivers on a host, each with a Ray of
+its own, would meet in one file, and a rollout would get the other job's weights. So the name gets what tells clusters
+and users apart, in the sender and in the receiver.
+
+By IPC verl sends a large weight on its own; through shared memory it has an assertion there. The sender shares the
+weight's own bytes for that one message. The receiver needs nothing: verl's calls whatever function the message names,
+with the receiver's device as seventh argument.
 """
 
+import hashlib
+import os
+import socket
 from collections.abc import Callable
 from multiprocessing import shared_memory
 from typing import Any
@@ -16,13 +23,41 @@ from verl.plugin.platform import get_platform
 
 from verl_hw_core import upstream
 
+SOCKET_ROW = "weight-socket-name"
 ROW = "shared-memory-large-weight"
-"""Ledger row of the replacements."""
 
 MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 """verl's module; its package needs vLLM."""
 
 _SHARES = "_verl_hw_shares_memory"
+_SUFFIX = ".sock"
+
+
+def socket_name(handle: str) -> str:
+    """Return verl's ZMQ handle with a name that no other cluster or user on this host has.
+
+    A cluster is known by its raylet, whose process id Ray gives to all its workers in ``RAY_RAYLET_PID`` and they to
+    their children, vLLM's processes among them; the host's name tells containers apart that share a ``/tmp``.
+
+    Args:
+        handle: ``ipc:///tmp/rl-colocate-zmq-JOB-replica-R-rank-L.sock``; anything else is returned as it is.
+    """
+    if not (handle.startswith("ipc://") and handle.endswith(_SUFFIX)):
+        return handle
+    whose = f"{socket.gethostname()} {os.getuid()} {os.environ.get('RAY_RAYLET_PID', '')}"
+    return f"{handle.removesuffix(_SUFFIX)}-{hashlib.sha256(whose.encode()).hexdigest()[:12]}{_SUFFIX}"
+
+
+@upstream.replaces(SOCKET_ROW, f"{MODULE}:BucketedWeightSender.__init__")
+def make_sender(own: Callable[..., None], sender: Any, zmq_handle: str, *args: Any, **kwargs: Any) -> None:
+    """verl's, at a socket of this cluster's own."""
+    own(sender, socket_name(zmq_handle), *args, **kwargs)
+
+
+@upstream.replaces(SOCKET_ROW, f"{MODULE}:BucketedWeightReceiver.__init__")
+def make_receiver(own: Callable[..., None], receiver: Any, zmq_handle: str, *args: Any, **kwargs: Any) -> None:
+    """verl's, at a socket of this cluster's own."""
+    own(receiver, socket_name(zmq_handle), *args, **kwargs)
 
 
 @upstream.replaces(ROW, f"{MODULE}:BucketedWeightSender._init_buffer")
