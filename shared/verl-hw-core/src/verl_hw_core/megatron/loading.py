@@ -4,16 +4,19 @@
 
 verl imports its Megatron package together with all its engines. That is too early: a vendor's CUDA migration has to
 come before megatron, and in a process without a Megatron engine it must not come at all. verl's package also deletes a
-``TORCH_CUDA_ARCH_LIST`` of the user's where torch.cuda has no device. So it is put off until an engine is built.
+``TORCH_CUDA_ARCH_LIST`` of the user's where torch.cuda has no device. So it is put off until an engine is built, or
+until somebody imports one of its modules, as a recipe does that derives its own engine from verl's.
 
 The migration makes ``torch.cuda`` mean the vendor's device. Megatron-core binds names of torch.cuda while it is
 imported (the RNG functions, the tensor classes), so a migration that comes later reaches half of it.
 """
 
 import importlib
+import importlib.abc
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -58,6 +61,16 @@ def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
         MegatronError: The vendor has no CUDA migration.
         UpstreamPatchError: verl or megatron-core lacks a name without which numbers would be wrong.
     """
+    _load_megatron(spec)
+    package = _import(PACKAGE, "verl's Megatron engine")
+    upstream.check("megatron-engine")
+    upstream.require_applied()
+    engine: type[Any] = getattr(package, name)
+    return engine
+
+
+def _load_megatron(spec: HardwareSpec) -> None:
+    """Import megatron-core after the vendor's migration, and patch it before verl binds names of it."""
     if not _is_installed("megatron.core"):
         raise MegatronMissingError(
             f"strategy=megatron needs megatron-core, which is not installed. Install the vendor's build of it, or: "
@@ -65,15 +78,9 @@ def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
         )
     load_migration(spec)
     _import("megatron.core", "megatron-core")
-    # Before verl binds names of the modules that are patched.
     upstream.check("megatron-local-layers", "megatron-adam-step")
     upstream.require_applied()
     do_without_transformer_engine()
-    package = _import(PACKAGE, "verl's Megatron engine")
-    upstream.check("megatron-engine")
-    upstream.require_applied()
-    engine: type[Any] = getattr(package, name)
-    return engine
 
 
 def do_without_transformer_engine() -> None:
@@ -207,12 +214,30 @@ def defer() -> None:
 
 def _put_placeholder(row: str, package: str) -> None:
     upstream.applies(row)(lambda: patches.replace_module(row, package, _placeholder(package)))()
+    if package == PACKAGE and not any(isinstance(finder, _MegatronFirst) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _MegatronFirst())
+
+
+class _MegatronFirst(importlib.abc.MetaPathFinder):
+    """Finds nothing: loads Megatron in its order before a module of the placeholder's package is looked for."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:  # type: ignore[override]
+        from verl_hw_core.platform import our_platform
+
+        platform = our_platform() if name.startswith(f"{PACKAGE}.") and is_deferred() else None
+        if platform is not None:
+            # What is wrong with Megatron is said when an engine is built; an import alone works as without us.
+            with suppress(MegatronError):
+                _load_megatron(platform.spec)
 
 
 def _placeholder(package: str) -> ModuleType:
     from verl.workers.engine.base import BaseEngine
 
     module = ModuleType(package, "Placeholder of verl-hw; see verl_hw_core.megatron.loading.")
+    # Its modules are found where they are, so that a recipe can import one; the package itself is not run then.
+    engines = sys.modules["verl.workers.engine"].__path__
+    module.__path__ = [f"{folder}/{package.rpartition('.')[2]}" for folder in engines]
 
     def engine(name: str) -> Any:
         """Whatever verl imports from the package."""
