@@ -51,11 +51,13 @@ OPTIONAL: dict[str, str] = {
 }
 """Names whose absence costs one feature."""
 
+_BEFORE_TORCHS = 7  # priority in torch's list of serializers, whose own begin at 10
 _DEVICE_SLOT = 6  # of the arguments of an IPC handle
 
 logger = logging.getLogger("verl_hw_core")
 
 _said: set[tuple[str, str]] = set()
+_own_device: dict[str, ModuleType] = {}
 
 
 def device_module(spec: HardwareSpec) -> ModuleType:
@@ -78,7 +80,32 @@ def device_module(spec: HardwareSpec) -> ModuleType:
             f"{where}. Install the vendor's torch stack, or correct VERL_PLATFORM"
         )
     found: ModuleType = module
+    name_own_device_by_type(spec.device_name, found)
     return found
+
+
+def _own_device_tag(storage: Any) -> str | None:
+    """Return the tag of a storage on a vendor's current device, without an ordinal."""
+    kind, index = storage.device.type, storage.device.index
+    return kind if kind in _own_device and index == _own_device[kind].current_device() else None
+
+
+def name_own_device_by_type(device: str, module: ModuleType) -> None:
+    """Have a serialized tensor of a process's own device say ``mlu``, which means the device of whoever reads it.
+
+    Each worker of a job has one device. Under a mask of its own it is ordinal 0 for all of them; here it has an ordinal
+    of its own, and what workers return to the driver would lie on as many devices. A tensor that is not on the current
+    device keeps its ordinal. Torch itself reads a tag without an ordinal so.
+
+    Args:
+        device: torch device type.
+        module: ``torch.<device>``.
+    """
+    import torch
+
+    if not _own_device:  # once a process: torch cannot order two entries of one priority
+        torch.serialization.register_package(_BEFORE_TORCHS, _own_device_tag, lambda _storage, _location: None)
+    _own_device[device] = module
 
 
 def call(
