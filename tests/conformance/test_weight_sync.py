@@ -215,7 +215,7 @@ class TestFailures:
         ("enflame", "eccl"),
         ("intel", "xccl"),
         pytest.param("metax", "nccl", marks=needs_cpu_torch),
-        pytest.param("cambricon", "gloo", marks=pytest.mark.ci(priority=2)),
+        ("cambricon", "gloo"),
     ],
 )
 def test_other_libraries_and_host_memory(vendor, backend):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from documents import ROOT
 from machine_speed import scaled
 
@@ -33,6 +34,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow  # in CI: every vendor's wheel, and what `verl-hw new` writes
 def test_the_example_wheel_is_loaded_by_verl():
     steering = ("VERL_", "RAY_", "USE_FLAGCX", "ACME_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(steering)}

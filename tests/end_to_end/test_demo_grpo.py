@@ -51,7 +51,7 @@ def assert_ran_on(summary: dict, vendor: str, cards: int, engine: str = "FSDP") 
     }
 
 
-@pytest.mark.ci(priority=2)
+@pytest.mark.ci
 def test_two_steps_show_what_they_run_on_and_leave_log_metrics_and_picture(demos: Demos) -> None:
     demo = demos.start("grpo", "--vendor", "cambricon", "--steps", "2")
     summary = summary_of(demo)

@@ -15,7 +15,7 @@ from raykit import START, SUPPORT
 
 PROGRAM = Path(__file__).parent / "ray_detection_program.py"
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = pytest.mark.slow
 
 
 def resolve(tmp_path: Path, **environment: str) -> dict:
@@ -39,6 +39,7 @@ def resolve(tmp_path: Path, **environment: str) -> dict:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
+@pytest.mark.ci
 def test_management_tool_alone(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()

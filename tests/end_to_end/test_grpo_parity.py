@@ -33,7 +33,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.parametrize(
     "vendor",
     [
-        pytest.param("cambricon", marks=pytest.mark.ci),
+        "cambricon",
         "enflame",
         "intel",
         pytest.param("metax", marks=needs_cpu_torch),

@@ -98,7 +98,6 @@ def test_each_vendor_in_each_form(vendor, options, resource, visible, environmen
     check_one_node(vendor, resource, visible, found)
 
 
-@pytest.mark.ci
 def test_two_nodes_of_a_cluster_that_ran_before():
     driver = {**simulated_environment("intel", 4), "VERL_PLATFORM": "xpu", "VERL_HW_MODEL_PATCHES": "off"}
     nodes = [{"ZE_AFFINITY_MASK": "3,1"}, {"ZE_AFFINITY_MASK": "0,2"}]

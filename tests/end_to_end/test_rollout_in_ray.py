@@ -13,7 +13,7 @@ from verl_hw_sim import simulated_environment
 PROGRAM = Path(__file__).parent / "rollout_ray_program.py"
 TOLERANCE = 1e-5
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from verl_hw_sim import simulated_environment
 
 PROGRAM = Path(__file__).parent / "weight_sync_ray_program.py"
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci(priority=2), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ def bench(*options: str, check: bool = False) -> subprocess.CompletedProcess[str
     return run(command, check=check)
 
 
-@pytest.mark.ci
 @pytest.mark.timeout(600)
 def test_four_wheels_add_little_cpu_time_to_the_import():
     done = bench("--repeats", "2", "--max-ratio", str(LIMIT))

@@ -60,6 +60,7 @@ def test_no_megatron_without_a_megatron_engine(forks):
     assert answer["found"] == []
 
 
+@pytest.mark.slow
 def test_another_platform_imports_verls_engine_as_ever(forks):
     answer = forks.run(
         VERL + "answer(engine=str(verl.workers.engine.MegatronEngine.__module__))", env={"VERL_PLATFORM": "nvidia"}
@@ -101,6 +102,7 @@ def test_loaded_too_late_names_who_came_first(forks, migration, tmp_path):
     assert "imported by mine" in answer["error"]
 
 
+@pytest.mark.slow
 def test_a_migration_that_the_user_loaded_first_is_in_time(forks, migration):
     script = """
 import torch_mlu.utils.gpu_migration, megatron.core

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from wheelkit import VENDORS, our_engines, tiny_package
 
+ORDERS = [pytest.param("first", marks=pytest.mark.slow), "last"]
+
 SPEC = """
 from verl_hw_core import HardwareSpec
 SPEC = HardwareSpec(
@@ -97,7 +99,7 @@ def assert_ours_are_all_there(found) -> None:
     assert ours == our_engines(*VENDORS)
 
 
-@pytest.mark.parametrize("order", ["first", "last"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_broken_wheels_disturb_no_other_and_are_said_once(order, tmp_path, forks):
     plugin(tmp_path, "verl_hw_acme", "acme", BROKEN_PLATFORM)
     plugin(tmp_path, "verl_hw_bolt", "bolt", BROKEN_ENGINES)
@@ -116,7 +118,7 @@ def test_broken_wheels_disturb_no_other_and_are_said_once(order, tmp_path, forks
     assert len(found.warnings) == len(found["problems"]) == 2, found.stderr
 
 
-@pytest.mark.parametrize("order", ["first", "last"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_plugins_beside_ours_are_asked_since_nothing_fixed_the_platform(order, tmp_path, forks):
     for key in ("alpha", "beta"):
         plugin(tmp_path, f"always_{key}", key, ALWAYS_THERE.format(key=key))
@@ -129,7 +131,7 @@ def test_plugins_beside_ours_are_asked_since_nothing_fixed_the_platform(order, t
     assert found["problems"] == []
 
 
-@pytest.mark.parametrize("order", ["first", "last"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_a_foreign_plugin_under_our_key_leaves_platform_and_engines_of_one_package(order, tmp_path, forks):
     plugin(tmp_path, "foreign_hardware", "hardware", FOREIGN)
     found = forks.run(LOOK.format(more=""), **{order: [tmp_path]})

@@ -35,7 +35,6 @@ def environment(tmp_path):
     return clean_environment(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
 
 
-@pytest.mark.ci(priority=3)
 def test_its_own_tests_pass_at_once(acme, environment):
     source, python = acme
     tests = source / "tests" / "test_acme_platform.py"
