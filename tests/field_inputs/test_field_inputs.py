@@ -92,11 +92,9 @@ class TestNumbers:
         assert found["error"] == ""
         assert found["off by"] < 1e-5
 
-    @known("3/9", "sum-then-divide divides in wait() of the returned work only")
     def test_an_average_is_one_when_the_device_has_been_waited_for(self, run, tmp_path):
         environment = simulated_environment("cambricon", 2, limits="avg_rejected")
         found = run("average_not_waited_for", tmp_path, env=environment)["ranks"]
-        raise_if(found == [[3.0, 3.0]] * 2, "the sum")
         assert found == [[1.5, 1.5]] * 2
 
     @known("3/9", "pageable memory takes the place of pinned memory, and the copy to it is still not waited for")
@@ -106,11 +104,11 @@ class TestNumbers:
         assert found[-1] == "to device"
         assert "to host" in found or "wait" in found
 
-    @known("3/9", "nobody looks at gradients that are all zero")
-    def test_gradients_that_are_all_zero_are_said(self, run, models, tmp_path):
+    def test_gradients_that_are_all_zero_stop_the_run(self, run, models, tmp_path):
         found = run("gradients_all_zero", models, tmp_path, env=simulated_environment("cambricon", 1))
-        raise_if((found["norms"], found["said"], found["error"]) == ([0.0] * 3, [], ""), "three steps, no word")
-        assert found["said"] or "gradient" in found["error"]
+        assert found["norms"] == []
+        assert found["error"].startswith("GradientError: All gradients are zero")
+        assert "lm_head" in found["error"]
 
     @known("5/9", "verl's table of peak FLOPS knows no chip of ours")
     @pytest.mark.parametrize("vendor", ["cambricon", "enflame", "intel"])
@@ -141,13 +139,15 @@ class TestWeights:
 
     @pytest.mark.slow
     @pytest.mark.timeout(900)
-    @known("3/9", "the name has Ray's job id, which is unique in one cluster only")
     def test_two_drivers_on_a_host_have_sockets_of_their_own(self):
         device = simulated_environment("cambricon", 1)
         environment = {**device, "RANK": "0", "RAY_LOCAL_WORLD_SIZE": "1"}
         found = [answer_of(PROGRAMS / "weight_socket.py", **environment) for _ in range(2)]
-        raise_if(found[0] == found[1], found[0]["socket"])
-        assert found[0]["socket"] != found[1]["socket"]
+        assert found[0]["job"] == found[1]["job"]
+        assert found[0]["sender"] != found[1]["sender"]
+        for answer in found:
+            assert answer["receiver"] == answer["sender"]
+            assert len(answer["sender"]) < 100  # of the 107 that a socket's path may have
 
 
 class TestChoice:
@@ -202,11 +202,10 @@ class TestChoice:
         assert found["error"].startswith("CollectiveBackendError")
         assert "libflagcx.so" in found["error"]
 
-    @known("3/9", "the placeholder for verl's Megatron package has no __path__")
     def test_verls_megatron_engine_can_be_imported(self, run):
         found = run("megatron_engine_import", env=simulated_environment("cambricon", 1))
-        raise_if("'verl.workers.engine.megatron' is not a package" in found["error"], found["error"])
         assert (found["name"], found["error"]) == ("MegatronEngineWithLMHead", "")
+        assert found["base of ours"]
 
 
 @pytest.mark.slow
@@ -216,9 +215,8 @@ class TestDriver:
     def driver(self) -> dict:
         return answer_of(PROGRAMS / "one_ray.py", **simulated_environment("cambricon", 3))
 
-    @known("3/9", "workers are told apart by ordinal, where verl's own masking gives each of them ordinal 0")
     def test_tensors_of_several_workers_can_be_combined(self, driver):
-        raise_if(driver["devices"] == ["mlu:0", "mlu:1"] and driver["sum"] is None, driver["error"])
+        assert driver["devices"] == ["mlu:0"] * 2
         assert driver["sum"] == 4.0
         assert driver["error"] == ""
 

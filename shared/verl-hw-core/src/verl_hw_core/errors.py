@@ -63,6 +63,14 @@ class ReductionError(VerlHwError, RuntimeError):
     """A collective backend computes a wrong sum, or the reduction was configured wrongly."""
 
 
+class StrictModeError(VerlHwError, RuntimeError):
+    """``VERL_HW_STRICT=1`` is set, and there was a warning of ours; or it holds a value that is unknown."""
+
+
+class GradientError(VerlHwError, RuntimeError):
+    """The gradient at a model's output does not reach its parameters: an operator's backward is missing or wrong."""
+
+
 class UnsupportedPrecisionError(VerlHwError, ValueError):
     """The training precision that was asked for cannot work on this chip."""
 

@@ -6,8 +6,14 @@ verl logs a failing plugin at DEBUG only, so a broken wheel would look like a ma
 """
 
 import logging
+import os
 import traceback
 from dataclasses import dataclass
+
+from verl_hw_core.errors import StrictModeError
+
+STRICT_ENVVAR = "VERL_HW_STRICT"
+"""``1``: every warning of ours is an error."""
 
 logger = logging.getLogger("verl_hw_core")
 
@@ -53,6 +59,39 @@ def report(wheel: str, stage: str, what: str, remedy: str, error: BaseException 
     trace = "".join(traceback.format_exception(error)) if error is not None else ""
     _problems.append(LoadProblem(wheel, stage, message, trace))
     logger.warning(message)
+
+
+def warnings_are_errors() -> None:
+    """Have every warning of ours raise where ``VERL_HW_STRICT=1`` is set; a second call changes nothing.
+
+    Raises:
+        StrictModeError: The variable holds neither 1 nor 0.
+    """
+    value = os.environ.get(STRICT_ENVVAR, "0").strip() or "0"
+    if value not in ("0", "1"):
+        raise StrictModeError(f"{STRICT_ENVVAR}={value!r}: set it to 1 (every warning of verl-hw is an error) or to 0")
+    if value == "1":
+        logger.addFilter(_raise)
+
+
+def require_none_if_strict() -> None:
+    """Check that no wheel had a problem, whose error verl or another importer may have swallowed.
+
+    Raises:
+        StrictModeError: One had, and ``VERL_HW_STRICT=1`` is set.
+    """
+    if _raise in logger.filters and _problems:
+        raise StrictModeError(_text("; ".join(problem.message for problem in _problems)))
+
+
+def _raise(record: logging.LogRecord) -> bool:
+    if record.levelno >= logging.WARNING:
+        raise StrictModeError(_text(record.getMessage()))
+    return True
+
+
+def _text(message: str) -> str:
+    return f"{STRICT_ENVVAR}=1 makes this warning an error: {message}"
 
 
 def describe(error: BaseException) -> str:

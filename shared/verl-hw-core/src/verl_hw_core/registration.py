@@ -16,7 +16,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from verl_hw_core import load_report, upstream
-from verl_hw_core.errors import ContractMismatchError, UnknownPlatformError, VerlVersionError
+from verl_hw_core.errors import ContractMismatchError, StrictModeError, UnknownPlatformError, VerlVersionError
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec
 from verl_hw_core.platform import table as platform_table
@@ -50,8 +50,13 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
         ContractMismatchError: The wheel was written for another contract.
         VerlVersionError: verl is missing or older than 0.9.
         Exception: Whatever importing spec or platform raised, after it was reported.
-        SystemExit: ``VERL_PLATFORM`` names a platform that no installed package provides.
+        SystemExit: ``VERL_PLATFORM`` names a platform that no installed package provides, or ``VERL_HW_STRICT`` holds
+            neither 1 nor 0.
     """
+    try:
+        load_report.warnings_are_errors()
+    except StrictModeError as error:
+        raise SystemExit(f"verl-hw: {error}") from error  # as below
     package = platform.partition(":")[0].partition(".")[0]
     wheel = spec.distribution if isinstance(spec, HardwareSpec) else package.replace("_", "-")
     try:
@@ -70,7 +75,7 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
         upstream.when_imported(_ENGINE_BASE_MODULE, _defer_megatron, chosen)
     upstream.when_imported(_ENGINE_MODULE, partial(_import_engines, facts.key))
     upstream.when_imported(_CHECKPOINT_ENGINE_MODULE, partial(_register_weight_sync, facts.key))
-    upstream.when_imported(_TRANSFER_MODULE, _allow_large_weights, chosen)
+    upstream.when_imported(_TRANSFER_MODULE, _change_transfer, chosen)
     if not facts.vllm_sleep and _ROLLOUT_CONFIG_MODULE not in sys.modules:  # as above
         upstream.when_imported(_ROLLOUT_CONFIG_MODULE, rollout_registry.refuse_sleep, chosen)
     hooks.install()
@@ -209,6 +214,8 @@ def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
         )
 
 
-def _allow_large_weights(_verl_module: ModuleType) -> None:
-    """Let verl's transfer through shared memory take weights larger than its bucket."""
-    upstream.apply(importlib.import_module("verl_hw_core.weight_sync.large_weights").ROW)
+def _change_transfer(_verl_module: ModuleType) -> None:
+    """Give verl's transfer to vLLM a socket of this cluster's own, and let it take weights larger than its bucket."""
+    transfer = importlib.import_module("verl_hw_core.weight_sync.colocated_transfer")
+    upstream.apply(transfer.SOCKET_ROW)
+    upstream.apply(transfer.ROW)

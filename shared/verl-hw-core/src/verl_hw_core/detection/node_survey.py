@@ -20,7 +20,7 @@ from verl_hw_core.detection.torch_build import runtime, torch_build
 from verl_hw_core.errors import InvalidSpecError
 from verl_hw_core.facts.hardware import HardwareSpec
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("verl_hw_core")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ _LEAST_SECONDS = 0.25
 _MAX_FILE_BYTES = 1024 * 1024
 _FAILURES = (OSError, ValueError, RuntimeError)  # filelock's Timeout is an OSError, a missing home a RuntimeError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("verl_hw_core")
 
 
 class ResultCache:

@@ -13,15 +13,17 @@ from verl_hw_core import reduction
 from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.training import attention, preparation
 from verl_hw_core.training.attention import usable_attention
+from verl_hw_core.training.gradients import WatchedEngine
 from verl_hw_core.training.preparation import prepare
 
 
-class AcceleratorFSDPMixin:
+class AcceleratorFSDPMixin(WatchedEngine):
     """Adds the accelerator's part to an FSDP engine; put it before verl's engine in the bases."""
 
     model_config: Any
     engine_config: Any
     device_mesh: Any
+    module: Any
     scaler: Any
 
     def __init__(self, model_config: Any, engine_config: Any, *args: Any, **kwargs: Any) -> None:
@@ -36,6 +38,8 @@ class AcceleratorFSDPMixin:
     def initialize(self) -> None:
         """Build model, optimizer and scheduler as verl does, then note what was built for whoever asked."""
         super().initialize()  # type: ignore[misc]
+        if not self.engine_config.forward_only:
+            self.watch_gradients(self.module)
         record_engine(self)
 
     def _build_module(self) -> Any:

@@ -16,12 +16,13 @@ from verl.workers.engine.base import BaseEngine
 from verl_hw_core import megatron, reduction
 from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.megatron import settings
+from verl_hw_core.training.gradients import WatchedEngine
 from verl_hw_core.training.preparation import prepare_device
 
 _combined: dict[type[Any], type[Any]] = {}
 
 
-class AcceleratorMegatronEngine(BaseEngine):
+class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
     """Base of the Megatron engines; a subclass names verl's class in :attr:`verl_engine`."""
 
     verl_engine: ClassVar[str]
@@ -69,6 +70,8 @@ class AcceleratorMegatronEngine(BaseEngine):
             from verl_hw_core.megatron.checkpoints import warn_of_left_out
 
             warn_of_left_out(self.bridge, self.module)
+        if not self.engine_config.forward_only:
+            self.watch_gradients(self.module)
         record_engine(self)
 
     def load_checkpoint(self, local_path: str, *args: Any, **kwargs: Any) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from verl_hw_core import upstream
+from verl_hw_core import load_report, upstream
 from verl_hw_core.errors import UnsupportedModelSettingError, UnsupportedPrecisionError
 from verl_hw_core.training import attention, jagged, memory, padding
 
@@ -43,6 +43,7 @@ def prepare_device(platform: Any) -> None:
 
     Raises:
         UpstreamPatchError: verl or another package lacks a name without which numbers would be wrong.
+        StrictModeError: ``VERL_HW_STRICT=1`` is set, and a wheel had a problem while it was loaded.
     """
     padding.replace_log_probs()
     jagged.unwrap_constructors(platform.device_name)
@@ -52,6 +53,7 @@ def prepare_device(platform: Any) -> None:
     memory.pageable_where_pinned_fails()
     care_for_checkpoints()
     upstream.require_applied()
+    load_report.require_none_if_strict()
 
 
 def require_backend(model_config: Any, device: str) -> None:
