@@ -221,7 +221,7 @@ def _put_placeholder(row: str, package: str) -> None:
 class _MegatronFirst(importlib.abc.MetaPathFinder):
     """Finds nothing: loads Megatron in its order before a module of the placeholder's package is looked for."""
 
-    def find_spec(self, name: str, path: object, target: object = None) -> None:  # type: ignore[override]
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
         from verl_hw_core.platform import our_platform
 
         platform = our_platform() if name.startswith(f"{PACKAGE}.") and is_deferred() else None

@@ -40,7 +40,7 @@ def socket_name(handle: str) -> str:
     their children, vLLM's processes among them; the host's name tells containers apart that share a ``/tmp``.
 
     Args:
-        handle: ``ipc:///tmp/rl-colocate-zmq-JOB-replica-R-rank-L.sock``; anything else is returned as it is.
+        handle: ``ipc://...-JOB-replica-R-rank-L.sock``; anything else is returned as it is.
     """
     if not (handle.startswith("ipc://") and handle.endswith(_SUFFIX)):
         return handle
