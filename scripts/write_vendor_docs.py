@@ -10,7 +10,7 @@ is a file of ``docs/fragments``, in which ``@key@`` and the like stand for the v
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -36,7 +36,7 @@ def specs() -> "list[HardwareSpec]":
 
 def documents() -> "dict[Path, HardwareSpec | None]":
     """Return the files that have sections, each with the vendor that it is about."""
-    found: dict[Path, HardwareSpec | None] = {DOCS / "index.md": None, DOCS / "versions.md": None}
+    found: dict[Path, HardwareSpec | None] = {DOCS / name: None for name in ("index.md", "support.md", "versions.md")}
     for spec in specs():
         for path in sorted((DOCS / f"user_guide_{spec.key}").glob("*.md")):
             found[path] = spec
@@ -53,6 +53,8 @@ def _section(spec: "HardwareSpec | None", name: str) -> str:
         return _vendors()
     if name == "versions":
         return _versions()
+    if name == "experts":
+        return _experts()
     if spec is None:
         raise ValueError(f"section {name!r} is about one vendor, and this document is not")
     tables = {"facts": _facts, "environment": _environment, "detection": _detection}
@@ -105,6 +107,26 @@ def _versions() -> str:
         for package in data["packages"]
     ]
     return _table(["package", "run with", "from", "below"], rows)
+
+
+def _experts() -> str:
+    """What the matrix of tests/conformance/test_experts.py recorded."""
+    import json
+
+    record = json.loads((ROOT / "tests/conformance/experts_matrix.json").read_text(encoding="utf-8"))
+    chips = {spec.key: spec.display_name for spec in specs()}
+    vendors = [key for key in chips if any(key in cells for cells in record.values())]
+    rows = []
+    for name, cells in record.items():
+        family, _, engine = name.rpartition("-")
+        rows.append([f"`{family}`", f"`{engine}`", *(_ended(cells.get(vendor)) for vendor in vendors)])
+    return _table(["model type", "`strategy`", *(chips[vendor] for vendor in vendors)], rows)
+
+
+def _ended(cell: "dict[str, Any] | None") -> str:
+    if cell is None:
+        return ""
+    return f"{cell['off_by']:.0e}" if cell["trains"] else f"refused: `{cell['error']}`"
 
 
 def _facts(spec: "HardwareSpec") -> str:

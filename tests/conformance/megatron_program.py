@@ -6,6 +6,7 @@ Usage: ``python megatron_program.py MODELS_FOLDER OUT_FOLDER CASE...``. verl and
 and the ranks of every case are forked from here.
 """
 
+import asyncio
 import gc
 import json
 import os
@@ -19,7 +20,8 @@ import replaced_names
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
-from megatron_cases import CASES, CLIP, LEARNING_RATE, SEQUENCES, Case, sequences
+from megatron_cases import CASES, CLIP, EXPERTS, EXPERTS_PER_LAYER, LEARNING_RATE, SEQUENCES, Case, sequences, sums
+from rollout_program import fill, rollout_config
 from verl.plugin.platform import get_platform
 from verl.trainer.config import CheckpointConfig
 from verl.utils import tensordict_utils as tu
@@ -32,8 +34,12 @@ from verl.workers.config import (
     McoreEngineConfig,
     McoreOptimizerConfig,
 )
+from verl.workers.config.engine import EngineRouterReplayConfig
 from verl.workers.engine import EngineRegistry
 from verl.workers.utils.losses import sft_loss
+
+from verl_hw_core.errors import MegatronArchitectureError, UnsupportedModelSettingError
+from verl_hw_core.rollout.actor import build_model
 
 
 def common_settings(case: Case) -> dict:
@@ -61,6 +67,7 @@ def megatron_settings(case: Case) -> tuple:
         sequence_parallel=case.sequence_parallel,
         vanilla_mbridge=True,
         override_transformer_config=dict(case.override),
+        router_replay=EngineRouterReplayConfig(mode=case.router_replay),
     )
     # verl refuses fp32 here, with which alone a comparison can be sharp.
     object.__setattr__(settings, "dtype", case.dtype)
@@ -135,9 +142,13 @@ def value_loss(model_output, data, dp_group=None):
 
 def train_step(engine, case: Case, step: int) -> dict | None:
     """Loss (the mean over data-parallel ranks) and gradient norm, on the ranks that have them."""
+    return train_on(engine, case, batch_of(engine, case, step))
+
+
+def train_on(engine, case: Case, batch) -> dict | None:
     loss = partial(sft_loss, None) if case.model_type == "language_model" else value_loss
     with engine.train_mode():
-        out = engine.train_batch(batch_of(engine, case, step), loss_function=loss)
+        out = engine.train_batch(batch, loss_function=loss)
         engine.lr_scheduler_step()
     if not engine.is_mp_src_rank_with_outputs():
         return None
@@ -148,10 +159,17 @@ def train_step(engine, case: Case, step: int) -> dict | None:
 
 def exported(engine) -> dict[str, list]:
     """What weight sync would send: shape, sum and sum of squares of every parameter."""
-    return {
-        name: [list(tensor.shape), tensor.cpu().double().sum().item(), tensor.cpu().double().square().sum().item()]
-        for name, tensor in engine.get_per_tensor_param()[0]
-    }
+    return {name: [list(tensor.shape), *sums(tensor)] for name, tensor in engine.get_per_tensor_param()[0]}
+
+
+def synced_logits(engine) -> list[list[float]]:
+    """Logits of the bring-up rollout's model after a weight sync from this engine."""
+    device = get_platform().device_name
+    rollout = build_model(rollout_config(), engine.model_config, torch.device(device, get_platform().current_device()))
+    asyncio.run(fill(rollout, engine.get_per_tensor_param()[0], 10_000))
+    ids = sequences(99)[0][0].to(device)
+    with torch.no_grad():
+        return rollout._module(ids[None], use_cache=False).logits[0].float().tolist()
 
 
 def device_bytes() -> int:
@@ -161,10 +179,27 @@ def device_bytes() -> int:
     return get_torch_device().memory_allocated()
 
 
+def run_replay(engine, case: Case) -> dict:
+    """The routes that a forward pass records, and a training step in which every token goes to the next expert."""
+    batch = batch_of(engine, case, 0)
+    tu.assign_non_tensor(batch, enable_routing_replay=True)
+    with engine.eval_mode():
+        routes = engine.infer_batch(batch.clone(), loss_function=None)["model_output"]["routed_experts"]
+    batch["routed_experts"] = torch.nested.as_nested_tensor(
+        [(one + 1) % EXPERTS_PER_LAYER for one in routes.unbind()], layout=torch.jagged
+    )
+    return {"routes": [one.tolist() for one in routes.unbind()], "steps": [train_on(engine, case, batch)]}
+
+
 def run_case(models: Path, out: Path, case: Case) -> dict:
     device = get_platform().device_name
-    engine = build(models, case)
+    try:
+        engine = build(models, case)
+    except (UnsupportedModelSettingError, MegatronArchitectureError) as error:
+        return {"refused": f"{type(error).__name__}: {error}"}
     facts = {"engine": type(engine).__name__, "initial": exported(engine)}
+    if case.router_replay != "disabled":
+        return facts | run_replay(engine, case)
     with engine.eval_mode():
         result = engine.infer_batch(batch_of(engine, case, 99), loss_function=None)
     if engine.is_mp_src_rank_with_outputs():
@@ -195,6 +230,8 @@ def run_case(models: Path, out: Path, case: Case) -> dict:
         fresh.load_checkpoint(folder, del_local_after_load=False)
         facts["resumed"] = train_step(fresh, case, 3) == facts["steps"][3] and exported(fresh) == changed
     facts["last"] = changed
+    if case.rollout:
+        facts["synced_logits"] = synced_logits(engine)
     facts["replaced"] = replaced_names.look()
     return facts
 
@@ -222,7 +259,7 @@ def run_rank(rank: int, models: Path, out: Path, case: Case) -> None:
 def main() -> None:
     models, out, *names = sys.argv[1:]
     EngineRegistry.get_engine_cls("language_model", "megatron").load()  # imports Megatron before the forks
-    for case in CASES:
+    for case in (*CASES, *EXPERTS):
         if case.name in names:
             torch.multiprocessing.start_processes(
                 run_rank, (Path(models), Path(out), case), nprocs=case.ranks, start_method="fork"

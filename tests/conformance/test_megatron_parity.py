@@ -7,22 +7,16 @@ engine on 2 or 4 devices (megatron_program.py). Speed, kernels and a vendor's nu
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import replaced_names
 import torch
-from machine_speed import scaled
 from megatron_cases import CASES, Case
-from platformkit import clean_environment, needs_cpu_torch
+from megatron_runs import DEADLINE_S, reporting, run_cases, write_reference
+from platformkit import needs_cpu_torch
 from safetensors import safe_open
 
-from verl_hw_sim import simulated_environment
-
-HERE = Path(__file__).parent
-DEADLINE_S = 900
 SHARP = 1e-5
 ROUNDED = {"bfloat16": 5e-3, "float16": 1e-3}
 BY_NAME = {case.name: case for case in CASES}
@@ -42,44 +36,14 @@ every_case = pytest.mark.parametrize(
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]
 
 
-def python(program: str, *arguments: object, log: Path, **environment: str) -> subprocess.CompletedProcess:
-    with log.open("w") as stream:
-        return subprocess.run(
-            [sys.executable, "-W", "ignore", str(HERE / program), *map(str, arguments)],
-            env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            timeout=scaled(DEADLINE_S),
-            check=False,
-        )
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    done = python("megatron_cases.py", folder, log=folder / "log.txt")
-    assert done.returncode == 0, (folder / "log.txt").read_text()[-3000:]
-    return folder
+    return write_reference(tmp_path_factory.mktemp("models"), CASES)
 
 
 @pytest.fixture(scope="module")
 def reference(models) -> dict[str, dict]:
     return json.loads((models / "reference.json").read_text())
-
-
-def run_cases(vendor: str, models: Path, out: Path, cases: list[Case], **environment: str) -> dict[str, list[dict]]:
-    """Run cases in one program and return what each rank wrote, by case."""
-    out.mkdir()
-    done = python(
-        "megatron_program.py", models, out, *(case.name for case in cases),
-        log=out / "log.txt", **simulated_environment(vendor, 4), **environment,
-    )  # fmt: skip
-    errors = "".join(path.read_text() for path in sorted(out.glob("error-*.txt")))
-    assert done.returncode == 0, errors or (out / "log.txt").read_text()[-3000:]
-    return {
-        case.name: [json.loads((out / f"result-{case.name}-{rank}.json").read_text()) for rank in range(case.ranks)]
-        for case in cases
-    }
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +57,6 @@ def results(request, models, tmp_path_factory) -> dict[str, list[dict]]:
     return run_cases(
         "cambricon", models, tmp_path_factory.mktemp("mlu") / "out", [BY_NAME[name] for name in sorted(selected)]
     )
-
-
-def reporting(ranks: list[dict]) -> dict:
-    """The ranks with outputs agree; return the first of them."""
-    having = [rank for rank in ranks if rank["steps"][0] is not None]
-    assert having
-    assert all(rank["steps"] == having[0]["steps"] for rank in having)
-    return having[0]
 
 
 def assert_trains_as(found: dict, expected: list[dict], case: Case) -> None:

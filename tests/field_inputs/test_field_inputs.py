@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Small inputs that show one fault each which is not fixed yet: what is right is asserted, and expected to fail.
+"""Small inputs that show one fault each: what is right is asserted, and expected to fail where it is not fixed yet.
 
 A test raises :class:`FaultPresent` only when it sees the very fault that it was written for; anything else, a program
 that does not run included, is an ordinary failure. Once the fault is fixed the test passes, and ``strict`` asks for its
@@ -77,18 +77,14 @@ def machine(folder: Path, *tool_names: str, devices: tuple[str, ...] = ()) -> di
 
 
 class TestNumbers:
-    @known("3/9", "transformers picks the experts' implementation by the device's name")
     @pytest.mark.parametrize("vendor", ["cambricon", "enflame", "intel"])
     def test_a_mixture_of_experts_computes_what_the_cpu_does(self, run, tmp_path, vendor):
         found = run("moe_forward", tmp_path, env=simulated_environment(vendor, 1))
-        raise_if(found["error"].startswith('NotImplementedError: "histogram_cpu" not implemented'), found["error"])
         assert found["error"] == ""
         assert found["off by"] < 1e-5
 
-    @known("3/9", "verl sets a plain attribute, in which transformers does not look for the implementation")
     def test_the_documented_implementation_of_experts_can_be_chosen(self, run, tmp_path):
         found = run("moe_forward", tmp_path, "eager", env=simulated_environment("cambricon", 1))
-        raise_if(found["error"].startswith('NotImplementedError: "histogram_cpu" not implemented'), found["error"])
         assert found["error"] == ""
         assert found["off by"] < 1e-5
 
@@ -119,10 +115,8 @@ class TestNumbers:
 
 
 class TestWeights:
-    @known("3/9", "the trainer sends experts one by one, the rollout's model holds them packed")
     def test_experts_are_synced_into_the_bringup_rollout(self, run):
         found = run("moe_sync", env=simulated_environment("cambricon", 1))
-        raise_if("the trainer sent model.layers.0.mlp.experts.0.gate_proj.weight" in found["error"], found["error"])
         assert found["error"] == ""
         assert found["synced"] == 25
         assert found["equal"]

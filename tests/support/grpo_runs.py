@@ -4,7 +4,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -58,6 +58,7 @@ def run(
     *,
     options: Mapping[str, str] = MappingProxyType({}),
     modules: Sequence[str] = (),
+    model: Callable[[Path, int], object] = write_model,
 ) -> Run:
     """Train.
 
@@ -68,13 +69,14 @@ def run(
         seconds: Longest time without progress.
         options: verl's options to set beside the demo's, or instead of them.
         modules: What verl is to import in each process.
+        model: Writes the model to a folder, from a seed.
     """
     root = folder / vendor
     workspace = Workspace(root)
     workspace.training.root.mkdir(parents=True)
     (root / "records").mkdir()
     write_tokenizer(workspace.model)
-    write_model(workspace.model, settings.seed)
+    model(workspace.model, settings.seed)
     write_data(workspace.data, settings)
     demos = overrides(settings, workspace, workspace.training)
     chosen = [

@@ -12,6 +12,7 @@ from verl_hw_core.megatron.settings import (
     require_equal_experts,
     require_local,
     require_possible,
+    require_same_routing,
     torch_adam_overrides,
 )
 
@@ -84,3 +85,41 @@ def test_torchs_adam_is_kept_where_verl_chooses_another_for_fp16():
 def test_an_optimizer_of_transformer_engine_is_refused_by_name(asked):
     with pytest.raises(UnsupportedModelSettingError, match=r"use_precision_aware_optimizer=True: .*TransformerEngine"):
         torch_adam_overrides(optimizer(**asked))
+
+
+def router(function="softmax", pre_softmax=False, top_k=2):
+    return SimpleNamespace(
+        moe_router_topk=top_k, moe_router_score_function=function, moe_router_pre_softmax=pre_softmax
+    )
+
+
+@pytest.mark.parametrize(
+    ("normalized", "built"),
+    [
+        (True, router(pre_softmax=False)),
+        (False, router(pre_softmax=True)),
+        (True, router("sigmoid", pre_softmax=True)),
+        (False, router(pre_softmax=False, top_k=1)),
+        (None, router(pre_softmax=True)),
+    ],
+)
+def test_a_router_that_is_the_models(normalized, built):
+    config = SimpleNamespace(model_type="some_moe")
+    if normalized is not None:
+        config.norm_topk_prob = normalized
+    require_same_routing(config, built)
+
+
+@pytest.mark.parametrize(
+    ("normalized", "built", "remedy"),
+    [
+        (True, router(pre_softmax=True), "override_transformer_config.moe_router_pre_softmax=False"),
+        (False, router(pre_softmax=False), "override_transformer_config.moe_router_pre_softmax=True"),
+        (False, router("sigmoid"), "actor.strategy=fsdp2"),
+    ],
+)
+def test_a_router_that_is_not_the_models_is_refused(normalized, built, remedy):
+    config = SimpleNamespace(model_type="some_moe", norm_topk_prob=normalized)
+    with pytest.raises(UnsupportedModelSettingError, match=f"norm_topk_prob={normalized}") as raised:
+        require_same_routing(config, built)
+    assert remedy in str(raised.value)

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from rolloutkit import all_buckets, request, tiny_model, tiny_module, trainer_log_probs  # noqa: E402
 
 from verl_hw_core.errors import RolloutNotReadyError, WeightSyncError  # noqa: E402
+from verl_hw_core.rollout.weights import WeightSync  # noqa: E402
 
 
 def sent(tensors, limit=4096):
@@ -208,3 +209,60 @@ class TestSleep:
         model.wake()
         with pytest.raises(RolloutNotReadyError, match="last weight sync failed"):
             answer(model)
+
+
+class TestExperts:
+    """transformers holds them packed; they come packed, as checkpoints have them, or as verl's engine splits them."""
+
+    FAMILIES = ("Qwen3Moe", "Qwen2Moe", "DeepseekV3", "Mixtral", "GptOss")
+
+    @staticmethod
+    def module(family, seed):
+        import transformers
+
+        torch.manual_seed(seed)
+        config = getattr(transformers, f"{family}Config")(
+            vocab_size=32, hidden_size=16, intermediate_size=24, moe_intermediate_size=24, num_hidden_layers=2,
+            num_attention_heads=2, num_key_value_heads=2, num_experts_per_tok=2, first_k_dense_replace=1, n_group=1,
+            topk_group=1, q_lora_rank=8, kv_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=8,
+            shared_expert_intermediate_size=16, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+            **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 4),
+        )  # fmt: skip
+        return transformers.AutoModelForCausalLM.from_config(config)
+
+    @staticmethod
+    def spelt(module, how):
+        from transformers.core_model_loading import revert_weight_conversion
+        from verl.workers.engine.fsdp.utils import unfuse_moe_params
+
+        own = module.state_dict()
+        if how == "checkpoint":
+            return dict(revert_weight_conversion(module, own))
+        return dict(unfuse_moe_params(iter(own.items()), module.config.model_type)) if how == "verl" else dict(own)
+
+    @staticmethod
+    def load(module, tensors, limit=900):
+        receiver = WeightSync(module)
+        for bucket in sent(tensors, limit):
+            receiver.load(bucket)
+        return receiver.finish()
+
+    @pytest.mark.parametrize("how", ["packed", "checkpoint", "verl"])
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_every_spelling_arrives(self, family, how):
+        trainer, rollout = self.module(family, 1), self.module(family, 2)
+        assert self.load(rollout, self.spelt(trainer, how)) == len(trainer.state_dict())
+        for name, tensor in trainer.state_dict().items():
+            assert torch.equal(rollout.state_dict()[name], tensor), name
+
+    def test_a_missing_expert_is_named(self):
+        weights = self.spelt(self.module("Qwen3Moe", 1), "checkpoint")
+        del weights["model.layers.1.mlp.experts.2.up_proj.weight"]
+        with pytest.raises(WeightSyncError, match=r"layers\.1\.mlp\.experts\.gate_up_proj \(a part of it came\)"):
+            self.load(self.module("Qwen3Moe", 2), weights)
+
+    def test_packed_and_one_by_one_at_once_is_refused(self):
+        weights = self.spelt(self.module("Qwen3Moe", 1), "checkpoint")
+        weights |= self.spelt(self.module("Qwen3Moe", 1), "packed")
+        with pytest.raises(WeightSyncError, match="whole and in parts"):
+            self.load(self.module("Qwen3Moe", 2), weights)

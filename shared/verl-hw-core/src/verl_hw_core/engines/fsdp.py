@@ -11,7 +11,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 
 from verl_hw_core import reduction
 from verl_hw_core.facts.run_facts import record_engine
-from verl_hw_core.training import attention, preparation
+from verl_hw_core.training import attention, experts, preparation
 from verl_hw_core.training.attention import usable_attention
 from verl_hw_core.training.gradients import WatchedEngine
 from verl_hw_core.training.preparation import prepare
@@ -49,9 +49,16 @@ class AcceleratorFSDPMixin(WatchedEngine):
         requested = self.model_config.override_config.get("attn_implementation")
         with usable_attention(requested, self.engine_config.ulysses_sequence_parallel_size):
             module = super()._build_module()  # type: ignore[misc]
+        platform = get_platform()
+        device = torch.device(platform.device_name, platform.current_device())
+        experts.choose(module, device, self._compute_dtype())
         if self.model_config.use_remove_padding:
             attention.require_separate_sequences(module)
         return module
+
+    def _compute_dtype(self) -> torch.dtype:
+        name = (self.engine_config.mixed_precision or {}).get("param_dtype", "bf16")  # verl's own default
+        return PrecisionType.to_dtype(name)  # type: ignore[no-any-return]
 
     def _build_fsdp_module(self, module: Any) -> Any:
         module = super()._build_fsdp_module(module)  # type: ignore[misc]

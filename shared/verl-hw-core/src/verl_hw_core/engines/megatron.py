@@ -7,6 +7,7 @@ combined with verl's engine.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -101,10 +102,15 @@ class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
             if not self.engine_config.forward_only:
                 optimizer = settings.torch_adam_overrides(self.optimizer_config)
                 object.__setattr__(self.optimizer_config, "override_optimizer_config", optimizer)  # it is frozen
-        super()._build_tf_config()
+        model_type = self.model_config.hf_config.model_type
+        with bridges.buildable(model_type) if self.engine_config.vanilla_mbridge else nullcontext():
+            super()._build_tf_config()
         if self.tf_config is not None:  # with Megatron-Bridge it comes with the model
             experts = getattr(self.tf_config, "num_moe_experts", None)
             settings.require_equal_experts(experts, self.engine_config.expert_model_parallel_size)
+            if experts is not None:
+                bridges.complete_experts(self.bridge, self.tf_config)
+                settings.require_same_routing(self.model_config.hf_config, self.tf_config)
 
 
 class MegatronLanguageModelEngine(AcceleratorMegatronEngine):

@@ -5,13 +5,15 @@
 import dataclasses
 import importlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
 from verl_hw_core import upstream
-from verl_hw_core.errors import MegatronBridgeError
+from verl_hw_core.errors import MegatronArchitectureError, MegatronBridgeError
 from verl_hw_core.load_report import describe
+from verl_hw_core.upstream import installed_state
 
 VALUE_HEAD_ROW = "mbridge-value-head"
 """Ledger row: a critic from a checkpoint without ``lm_head.weight``."""
@@ -64,6 +66,39 @@ def _import(module: str, what: str, remedy: str) -> None:
             f"megatron-core is installed, and what converts Hugging Face models to it cannot be used: {what}, fails "
             f"while it is imported: {describe(error)}. Next: {remedy}"
         ) from error
+
+
+@contextmanager
+def buildable(model_type: str) -> Iterator[None]:
+    """Name the bridge and the versions where mbridge's own code cannot read a model's config.
+
+    Raises:
+        MegatronArchitectureError: It cannot.
+    """
+    try:
+        yield
+    except (TypeError, AttributeError, KeyError) as error:
+        packages = ("mbridge", "megatron-core", "transformers")
+        versions = ", ".join(f"{name} {installed_state.installed_version(name)}" for name in packages)
+        raise MegatronArchitectureError(
+            f"mbridge's bridge of {model_type} cannot be built ({versions}): {describe(error)}. Next: train the model "
+            "with actor_rollout_ref.actor.strategy=fsdp2 (engine=fsdp2 for SFT), or register its architecture in the "
+            "bridge's place (docs/new_model.md)"
+        ) from error
+
+
+def complete_experts(bridge: Any, tf_config: Any) -> None:
+    """Have the gate of a shared expert built where the bridge has a name for its weight.
+
+    mbridge 0.15 maps the weight for qwen2_moe and does not ask Megatron for the gate, so that its checkpoint's tensors
+    have no place and another model is trained.
+
+    Args:
+        bridge: mbridge's bridge.
+        tf_config: Its Megatron config, which is changed.
+    """
+    if "shared_experts.gate_weight" in getattr(bridge, "_MLP_MAPPING", {}):
+        tf_config.moe_shared_expert_gate = True
 
 
 @upstream.replaces(VALUE_HEAD_ROW, "mbridge.core.safetensor_io:SafeTensorIO.load_some_hf_weight")

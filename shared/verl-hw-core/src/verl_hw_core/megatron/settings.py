@@ -85,6 +85,35 @@ def require_equal_experts(experts: int | None, expert_parallel: int) -> None:
     )
 
 
+def require_same_routing(hf_config: Any, tf_config: Any) -> None:
+    """Refuse, before the model is built, a router whose weights for the chosen experts are not the model's.
+
+    A bridge has one rule for a model type, where the checkpoint's config has a choice (``norm_topk_prob``).
+
+    Args:
+        hf_config: The model's Hugging Face config.
+        tf_config: Megatron's.
+
+    Raises:
+        UnsupportedModelSettingError: The numbers would be others.
+    """
+    normalized = getattr(hf_config, "norm_topk_prob", None)
+    if normalized is None or tf_config.moe_router_topk == 1:
+        return
+    softmax = tf_config.moe_router_score_function == "softmax"
+    if normalized == (not tf_config.moe_router_pre_softmax if softmax else True):
+        return
+    remedy = (
+        f"+actor_rollout_ref.actor.megatron.override_transformer_config.moe_router_pre_softmax={not normalized}"
+        if softmax
+        else "actor_rollout_ref.actor.strategy=fsdp2: Megatron has no such router"
+    )
+    raise UnsupportedModelSettingError(
+        f"norm_topk_prob={normalized} in the model's config, but the bridge of {hf_config.model_type} would build a "
+        f"router that does {'not ' if normalized else ''}normalize the weights of the chosen experts. Set {remedy}"
+    )
+
+
 def torch_adam_overrides(optimizer_config: Any) -> dict[str, Any]:
     """Return verl's ``override_optimizer_config`` for torch's Adam, which keeps its moments in fp32.
 

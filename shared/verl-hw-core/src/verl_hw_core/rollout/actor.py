@@ -17,7 +17,7 @@ from verl_hw_core.rollout.generation import Generator
 from verl_hw_core.rollout.model import BringupModel
 from verl_hw_core.rollout.server import BringupServer
 from verl_hw_core.rollout.settings import REAL_LOAD_FORMATS, Settings, check_config, read_settings
-from verl_hw_core.training import attention
+from verl_hw_core.training import attention, experts
 
 
 class BringupActor(BringupServer):
@@ -105,6 +105,9 @@ def build_model(rollout: Any, model_config: Any, device: torch.device) -> Bringu
     from verl.utils.torch_dtypes import PrecisionType
 
     loaded = rollout.load_format in REAL_LOAD_FORMATS
+    dtype = PrecisionType.to_dtype(rollout.dtype)
+    built = _module(model_config, loaded)
+    experts.choose(built, device, dtype)
     tokenizer = model_config.tokenizer
 
     def generator(module: Any) -> Generator:
@@ -117,8 +120,8 @@ def build_model(rollout: Any, model_config: Any, device: torch.device) -> Bringu
         )
 
     return BringupModel(
-        _module(model_config, loaded),
-        PrecisionType.to_dtype(rollout.dtype),
+        built,
+        dtype,
         device,
         generator,
         get_platform().empty_cache,

@@ -9,11 +9,12 @@ conversion.
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from verl_hw_core.errors import WeightSyncError
+from verl_hw_core.rollout.weight_names import other_names
 
 
 @dataclass(frozen=True)
@@ -76,24 +77,41 @@ def _pieces(name: str, tensor: torch.Tensor, limit: int) -> Iterable[Piece]:
 _NAMED = 8
 
 
+class _Place(NamedTuple):
+    """Where a tensor's elements lie; two names of one tensor have one place."""
+
+    storage: int
+    offset: int
+    size: int
+
+    def covers(self, other: "_Place") -> bool:
+        """Whether the other place, of the same storage, begins inside this one."""
+        return self.offset <= other.offset < self.offset + self.size
+
+
 class WeightSync:
     """The server's side of one sync, from its first bucket to its last.
 
-    A parameter that the model knows under two names (tied embeddings) may come under one of them or under both; then
-    both must hold the same numbers. Floating-point tensors are converted to the rollout's dtype, as vLLM does: the
-    trainer keeps its weights in fp32 where the rollout has bf16. Persistent buffers may come, parameters must.
+    A parameter may come under any of its names (:mod:`~verl_hw_core.rollout.weight_names`), or in parts that have names
+    of their own: experts, which transformers 5 keeps packed, one by one. What comes twice under two names (tied
+    embeddings) must hold the same numbers. Floating-point tensors are converted to the rollout's dtype, as vLLM does:
+    the trainer keeps its weights in fp32 where the rollout has bf16. Persistent buffers may come, parameters must.
 
     Args:
         model: The model to write to.
     """
 
     def __init__(self, model: Any) -> None:
-        self._targets: dict[str, torch.Tensor] = dict(model.state_dict())
-        storage = {name: _place(tensor) for name, tensor in self._targets.items()}
-        self._twins = {name: [other for other in storage if storage[other] == storage[name]] for name in storage}
+        self._own: dict[str, torch.Tensor] = dict(model.state_dict())
+        self._targets = {**other_names(model, self._own), **self._own}
+        self._places = {name: _place(tensor) for name, tensor in self._targets.items()}
+        self._names: dict[_Place, list[str]] = {}
+        for name, place in self._places.items():
+            self._names.setdefault(place, []).append(name)
         parameters = {_place(parameter.data) for parameter in model.parameters()}
-        self._required = [name for name in storage if storage[name] in parameters]
+        self._required = [name for name in self._own if self._places[name] in parameters]
         self._received: dict[str, int] = {}
+        self._gathered: dict[str, torch.Tensor] = {}
 
     def load(self, pieces: Sequence[Piece]) -> None:
         """Write a bucket to the model.
@@ -108,20 +126,12 @@ class WeightSync:
             end = piece.start + run.numel()
             if piece.start != self._received.get(piece.name, 0):
                 raise WeightSyncError(f"{piece.name}: came twice in one sync, or its pieces came in another order")
+            twins = [twin for twin in self._names[self._places[piece.name]] if twin in self._received]
             self._received[piece.name] = end
-            place = target.view(-1)[piece.start : end]
-            twins = [twin for twin in self._twins[piece.name] if twin != piece.name and twin in self._received]
-            if not twins:
-                place.copy_(run)
-            elif not torch.equal(place, run.to(dtype=place.dtype, device=place.device)):
-                raise WeightSyncError(
-                    f"{piece.name} and {_listed(twins)} are one tensor in the rollout's model (tied embeddings), but "
-                    "the trainer sent different values: train them tied, or set tie_word_embeddings to false in the "
-                    "model's config"
-                )
+            self._write(piece, target, run, [twin for twin in twins if twin != piece.name])
 
     def finish(self) -> int:
-        """Check that everything has come, and return the number of tensors.
+        """Check that everything has come, and return the number of the model's tensors that did.
 
         Raises:
             WeightSyncError: Parameters are missing; the text names them.
@@ -129,20 +139,60 @@ class WeightSync:
         partial = [name for name, count in self._received.items() if count != self._targets[name].numel()]
         if partial:
             raise WeightSyncError(f"the sync ended in the middle of {_listed(partial)}")
-        missing = [name for name in self._required if not any(twin in self._received for twin in self._twins[name])]
+        came = self._elements()
+        twice = [name for name in self._own if came[name] > self._own[name].numel()]
+        if twice:
+            raise WeightSyncError(f"{_listed(twice)}: came twice in one sync, whole and in parts")
+        missing = [
+            name + (" (a part of it came)" if came[name] else "")
+            for name in self._required
+            if came[name] < self._own[name].numel()
+        ]
         if missing:
             raise WeightSyncError(
                 f"the trainer did not send {_listed(missing)}: the rollout would generate with weights of an earlier "
                 "step. Trainer and rollout must load the same model (actor_rollout_ref.model.path)"
             )
-        return len(self._received)
+        named = self._received.keys() & self._own.keys()
+        others = {self._places[name] for name in self._own if came[name]} - {self._places[name] for name in named}
+        return len(named) + len(others)
+
+    def _elements(self) -> dict[str, int]:
+        """How many elements of each tensor of the model came, under whatever names; what has two counts once."""
+        came = {self._places[name] for name in self._received}
+        inside: dict[int, list[_Place]] = {}
+        for place in came:
+            inside.setdefault(place.storage, []).append(place)
+        return {
+            name: sum(part.size for part in inside.get(whole.storage, ()) if whole.covers(part))
+            for name, whole in ((name, self._places[name]) for name in self._own)
+        }
+
+    def _write(self, piece: Piece, target: torch.Tensor, run: torch.Tensor, twins: list[str]) -> None:
+        end = piece.start + run.numel()
+        if target.is_contiguous():
+            place = target.view(-1)[piece.start : end]
+        else:  # a part that lies apart in its tensor is put together first
+            if piece.start == 0:
+                self._gathered[piece.name] = target.reshape(-1) if twins else torch.empty_like(target).reshape(-1)
+            place = self._gathered[piece.name][piece.start : end]
+        if not twins:
+            place.copy_(run)
+        elif not torch.equal(place, run.to(dtype=place.dtype, device=place.device)):
+            raise WeightSyncError(
+                f"{piece.name} and {_listed(twins)} are one tensor in the rollout's model (tied embeddings), but "
+                "the trainer sent different values: train them tied, or set tie_word_embeddings to false in the "
+                "model's config"
+            )
+        if piece.name in self._gathered and end == target.numel():
+            target.copy_(self._gathered.pop(piece.name).view(target.shape))
 
     def _refuse_unknown(self, pieces: Sequence[Piece]) -> None:
         unknown = list(dict.fromkeys(piece.name for piece in pieces if piece.name not in self._targets))
         if unknown:
             raise WeightSyncError(
                 f"the trainer sent {_listed(unknown)}, which the rollout's model does not have. It has names such as "
-                f"{_listed(list(self._targets)[:3])}; trainer and rollout must load the same model "
+                f"{_listed(list(self._own)[:3])}; trainer and rollout must load the same model "
                 "(actor_rollout_ref.model.path)"
             )
 
@@ -158,8 +208,8 @@ class WeightSync:
         return target
 
 
-def _place(tensor: torch.Tensor) -> tuple[int, int]:
-    return tensor.untyped_storage().data_ptr(), tensor.storage_offset()
+def _place(tensor: torch.Tensor) -> _Place:
+    return _Place(tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.numel())
 
 
 def _listed(names: Sequence[str]) -> str:

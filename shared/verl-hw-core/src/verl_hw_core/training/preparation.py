@@ -9,7 +9,7 @@ from typing import Any
 
 from verl_hw_core import load_report, upstream
 from verl_hw_core.errors import UnsupportedModelSettingError, UnsupportedPrecisionError
-from verl_hw_core.training import attention, jagged, memory, padding
+from verl_hw_core.training import attention, experts, jagged, memory, padding
 
 logger = logging.getLogger("verl_hw_core")
 
@@ -27,8 +27,10 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
         UpstreamPatchError: As :func:`prepare_device`.
     """
     upstream.check("value-model-attention", "packing-attention", "grad-scaler-device")
+    upstream.check("experts-implementation", "experts-weight-names")
     attention.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
     require_backend(model_config, platform.device_name)
+    experts.require_no_replay(engine_config)
     attention.keep_transformers_attention()
     if model_config.enable_activation_offload:
         memory.offload_views_apart()

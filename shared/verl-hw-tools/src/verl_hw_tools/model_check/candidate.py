@@ -15,7 +15,7 @@ from verl.models.mcore import get_mcore_engine_forward_fn
 from verl.models.mcore.mbridge import AutoBridge, make_value_model
 from verl.utils.megatron_utils import get_hf_rope_theta
 
-from verl_hw_core.megatron import settings
+from verl_hw_core.megatron import bridges, settings
 from verl_hw_tools.model_check.places import megatron_places, recorded
 
 _FORMATS = {"packed": "thd", "padded": "bshd"}
@@ -37,6 +37,7 @@ class Candidate:
         _set_rope_theta(hf_config)
         self.bridge = AutoBridge.from_config(hf_config, dtype=torch.float32)
         self.bridge.set_extra_args(**settings.transformer_overrides())
+        bridges.complete_experts(self.bridge, self.bridge.config)
         (self.model,) = self.bridge.get_model(
             wrap_with_ddp=False,
             fp16=False,

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group ``operators``: what the model families that verl trains are made of."""
 
-from verl_hw_tools.conformance.checks import _operators_other  # noqa: F401 - importing defines the checks
+from verl_hw_tools.conformance.checks import (  # noqa: F401 - importing defines the checks
+    _operators_experts,
+    _operators_other,
+)
 from verl_hw_tools.conformance.checks._operator_case import add_cases
 from verl_hw_tools.conformance.checks._operators_attention import ATTENTION
 from verl_hw_tools.conformance.checks._operators_indexing import INDEXING
