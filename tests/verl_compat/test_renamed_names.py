@@ -83,8 +83,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 def lose_fallback(attention_utils):  # as verl 0.9.0
-    if hasattr(attention_utils, "_fallback_pad_input"):
-        del attention_utils._fallback_pad_input
+    def flash_only():
+        raise ModuleNotFoundError("no module named flash_attn", name="flash_attn")
+    (name,) = (name for name in vars(attention_utils) if name.startswith("_get_attention_functions"))
+    setattr(attention_utils, name, flash_only)
 wrapt.register_post_import_hook(lose_fallback, "verl.utils.attention_utils")
 import verl
 import verl.workers.engine

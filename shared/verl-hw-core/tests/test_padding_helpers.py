@@ -49,11 +49,17 @@ def test_gradients_pass_through(attention_utils):
     assert torch.equal(hidden.grad, mask[..., None].expand(2, 3, 4).float())
 
 
-def test_verls_own_stay_where_it_has_them(attention_utils):
+def test_verls_own_stay_where_they_work(attention_utils, monkeypatch):
     from verl_hw_core.training import padding
 
     padding.replace_helpers()
     assert ("padding-helpers" in upstream.in_force()) == (not hasattr(attention_utils, "_fallback_pad_input"))
+    # A later verl, whose helpers are its module's own functions.
+    upstream.restore("padding-helpers")
+    monkeypatch.setattr(attention_utils, "index_first_axis", lambda tensor, indices: tensor[indices])
+    monkeypatch.delattr(attention_utils, "_get_attention_functions")
+    padding.replace_helpers()
+    assert "padding-helpers" not in upstream.in_force()
 
 
 def test_a_verl_without_helpers_gets_ours(attention_utils, monkeypatch):
@@ -61,7 +67,10 @@ def test_a_verl_without_helpers_gets_ours(attention_utils, monkeypatch):
 
     from verl_hw_core.training import padding
 
-    monkeypatch.delattr(attention_utils, "_fallback_pad_input", raising=False)
+    def flash_only():  # as verl 0.9.0
+        raise ModuleNotFoundError("no module named flash_attn", name="flash_attn")
+
+    monkeypatch.setattr(attention_utils, "_get_attention_functions", flash_only)
     padding.replace_helpers()
     padding.replace_helpers()
     packed, *_ = attention_utils.unpad_input(torch.arange(4).reshape(2, 2, 1), torch.tensor([[0, 1], [1, 0]]))

@@ -19,12 +19,16 @@ set_device, synchronize   a missing name: nothing for device 0, else an error; a
                           wrong device or an unfinished kernel would give wrong numbers without a word.
 ========================  =======================================================================================
 
-Hooks that a later verl adds to ``PlatformBase`` reach every vendor by inheritance.
+Hooks that a later verl adds to ``PlatformBase`` reach every vendor by inheritance. Five that verl's main has and no
+release yet (platform_base.py at its commit 0d9af30b) are here already: ``attention_utils_module``,
+``profiler_markers``, ``dist_profiler_cls``, ``ray_device_index``, ``supports_colocated_worker_groups``. verl 0.9.1
+calls none of them.
 """
 
+import importlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, ClassVar
@@ -36,7 +40,7 @@ from verl_hw_core.detection.lookup import look_up
 from verl_hw_core.errors import CollectiveBackendError, VendorRuntimeError
 from verl_hw_core.facts import vendors
 from verl_hw_core.facts.hardware import HardwareSpec
-from verl_hw_core.platform import ray_resources, vendor_module, visible_devices
+from verl_hw_core.platform import profiling, ray_resources, vendor_module, visible_devices
 from verl_hw_core.platform.flags import env_flag
 
 logger = logging.getLogger("verl_hw_core")
@@ -234,6 +238,43 @@ class AcceleratorPlatform(PlatformBase):
     def _profiler(self, name: str) -> None:
         if self.spec.profiler_module is not None:
             vendor_module.call(self.spec, f"{self.spec.profiler_module}.{name}", loud=False, of_torch=True)
+
+    def profiler_markers(self) -> profiling.Markers | None:
+        """verl's marker functions over the vendor's ranges, or None where it has none."""
+        if self.spec.range_module is None:
+            return None
+        return profiling.markers(lambda name: self._marker("range_push", name), lambda: self._marker("range_pop"))
+
+    def dist_profiler_cls(self, tool: str) -> type | None:
+        """Return what profiles with ``tool``, which is one of the platform's names; None for any other tool.
+
+        A platform with neither ranges nor a capture range has no tool.
+        """
+        if tool not in self.spec.names or not (self.spec.range_module or self.spec.profiler_module):
+            return None
+        return profiling.PlatformProfiler
+
+    def attention_utils_module(self) -> str:
+        """Name of the module with the helpers that take padding out of batches, the same on every chip."""
+        return "verl_hw_core.training.padding"
+
+    def ray_device_index(self, accelerator_ids: Sequence[str]) -> int:
+        """Return the ordinal of the first of the devices that Ray gave to this actor.
+
+        verl's own takes an id that the mask does not hold for device 0, on which all workers would then be.
+
+        Raises:
+            DeviceAssignmentError: The device is not visible to this process.
+            VisibleDevicesError: The same, where the mask says so, or the mask is malformed.
+        """
+        # By name: what Ray gave is known in a layer above this one.
+        worker_device = importlib.import_module("verl_hw_core.ray_support.worker_device")
+        ordinal: int = worker_device.device_index(self, accelerator_ids)
+        return ordinal
+
+    def supports_colocated_worker_groups(self) -> bool:
+        """Whether several worker groups share a device: yes, by processes that take turns, as on NVIDIA."""
+        return True
 
     def ray_resource_name(self) -> str:
         """Resource under which the connected Ray cluster counts the device; the first candidate when there is none."""

@@ -6,7 +6,7 @@ No visibility variable is written: the worker keeps the mask that it was started
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from verl_hw_core.errors import DeviceAssignmentError
 from verl_hw_core.facts import vendors
 from verl_hw_core.platform import AcceleratorPlatform
 from verl_hw_core.platform.table import PLATFORM_ENVVAR
-from verl_hw_core.platform.visible_devices import Mask, check_count, read_mask
+from verl_hw_core.platform.visible_devices import Mask, check_count, local_ordinal, read_mask
 from verl_hw_core.ray_support import claims
 from verl_hw_core.ray_support import holding as holdings
 from verl_hw_core.ray_support.holding import IDS_ROW, Holding
@@ -31,11 +31,13 @@ class WorkerDevices:
         resource: Ray's resource name.
         ordinals: Their ordinals in this process; verl uses the first.
         cards: Their names in a mask of the node.
+        ids: Ray's names of them, where it has any.
     """
 
     resource: str
     ordinals: tuple[int, ...]
     cards: tuple[str, ...]
+    ids: tuple[str, ...] = ()
 
 
 @upstream.replaces(WORKER_ROW, "verl.single_controller.base.worker:Worker._setup_env_cuda_visible_devices")
@@ -81,7 +83,39 @@ def find(platform: AcceleratorPlatform) -> WorkerDevices | None:
     ordinals = holdings.ordinals(mask, holding, count)
     found = holdings.cards(mask, ordinals)
     _claim(holding, mask, found)
-    return WorkerDevices(holding.resource, ordinals, found)
+    return WorkerDevices(holding.resource, ordinals, found, holding.ids)
+
+
+def device_index(platform: AcceleratorPlatform, accelerator_ids: Sequence[str]) -> int:
+    """Return the ordinal of the first device: the platform's hook ``ray_device_index``.
+
+    The ids of this actor mean what :func:`set_up` selects, whatever Ray counts. Any others are physical ids, which is
+    what verl says of them.
+
+    Args:
+        platform: The platform.
+        accelerator_ids: Ray's ids.
+
+    Raises:
+        DeviceAssignmentError: The device is not visible to this process.
+        VisibleDevicesError: The same, where the mask says so, or the mask is malformed.
+    """
+    import ray
+
+    wanted = tuple(str(one) for one in accelerator_ids)
+    devices = find(platform) if ray.is_initialized() else None
+    if devices is not None and wanted in (devices.ids, devices.cards):
+        return devices.ordinals[0]
+    mask, count = read_mask(platform.spec), platform.device_count()
+    check_count(mask, count)
+    ordinal = local_ordinal(mask, wanted[0])
+    if ordinal >= count:
+        raise DeviceAssignmentError(
+            f"Ray's device id {wanted[0]!r} is none of the {count} devices that this process sees "
+            f"({holdings.describe(mask)}). Start Ray with as many devices as the node has visible, and set the "
+            "variable for `ray start`, not for the job"
+        )
+    return ordinal
 
 
 def answer_for_this_worker(devices: WorkerDevices) -> None:

@@ -3,10 +3,13 @@
 """verl's helpers for batches without padding, from torch operations, where verl has them from flash_attn only.
 
 Those that take padding out of a batch and put it back (verl 0.9.0) are called by the driver as well as the workers, so
-they are replaced when our engines are imported, in any process whose platform is ours.
+they are replaced when our engines are imported, in any process whose platform is ours. A verl that asks its platform
+(``attention_utils_module``) is given this module, and nothing is replaced.
 
 The log-prob helpers take ``pad_input`` from flash_attn: one on every device but npu, the other on cuda, and on any
 device that is neither cuda nor npu that one ends in an ``UnboundLocalError`` (ledger row ``rmpad-log-probs``).
+
+Whether verl needs ours is tried out: its own are called first.
 """
 
 import importlib
@@ -30,7 +33,11 @@ def replace_helpers() -> None:
     """Give verl helpers from torch operations where it has none for this machine; a second call changes nothing."""
     from verl.utils import attention_utils
 
-    if not hasattr(attention_utils, "_fallback_pad_input") and importlib.util.find_spec("flash_attn") is None:
+    if importlib.util.find_spec("flash_attn") is not None:
+        return
+    try:
+        attention_utils.index_first_axis(torch.zeros(1, 1), torch.zeros(1, dtype=torch.int64))
+    except ImportError:
         upstream.apply(ROW)
 
 
@@ -94,8 +101,15 @@ def unpad_input(
 
 
 def replace_log_probs() -> None:
-    """Put our log-prob helpers in the place of verl's; a second call changes nothing."""
-    upstream.apply(LOG_PROBS_ROW)
+    """Put our log-prob helpers in the place of verl's where these fail; a second call changes nothing."""
+    from verl.utils import torch_functional
+
+    tokens, logits, places = torch.ones(1, 2, dtype=torch.int64), torch.zeros(2, 3), torch.arange(2)
+    try:
+        torch_functional.log_probs_from_logits_response_rmpad(tokens, tokens, logits, 1)
+        torch_functional.log_probs_from_logits_all_rmpad(tokens, logits, places, 1, 2, 1)
+    except Exception:  # noqa: BLE001 - no flash_attn, one that takes tensors of its device only, or an unset variable
+        upstream.apply(LOG_PROBS_ROW)
 
 
 @upstream.replaces(LOG_PROBS_ROW, "verl.utils.torch_functional:log_probs_from_logits_response_rmpad")

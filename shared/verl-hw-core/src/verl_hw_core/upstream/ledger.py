@@ -33,6 +33,8 @@ class LedgerRow:
         may_be_absent: The targets are names that the module's code reads and may not have, until we set them.
         applied_by: ``"module:function"`` that applies the row without arguments, where nothing but the chosen platform
             decides how. A reference that arrives from a process in which the row is in force calls it.
+        hook: Name of a hook of the platform in a later verl that makes the row, or a part of it, unnecessary.
+        with_hook: What happens with it; without it the row is applied as the other fields say.
     """
 
     id: str
@@ -47,6 +49,8 @@ class LedgerRow:
     more_targets: str = ""
     may_be_absent: bool = False
     applied_by: str = ""
+    hook: str = ""
+    with_hook: str = ""
 
 
 def _read() -> tuple[LedgerRow, ...]:
