@@ -67,3 +67,7 @@ class VendorNameError(VerlHwError, ValueError):
 
 class WorkspaceError(VerlHwError, ValueError):
     """A package cannot be added to verl-hw's own workspace: we are in none, or its files have another form."""
+
+
+class VerlSourceError(VerlHwError, ValueError):
+    """The verl whose source was to be judged cannot be found, fetched or read."""

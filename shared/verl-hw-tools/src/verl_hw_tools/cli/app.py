@@ -17,13 +17,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(demo.app, name="demo")
+app.add_typer(patches.app, name="patches")
 app.command("env")(env.env)
 app.command("doctor")(doctor.doctor)
 app.command("detect")(detect.detect)
 app.command("check")(check.check)
 app.command("check-model")(check_model.check_model)
 app.command("accept")(accept.accept)
-app.command("patches")(patches.patches)
 app.command("ledger")(ledger.ledger)
 app.command("new")(new.new)
 

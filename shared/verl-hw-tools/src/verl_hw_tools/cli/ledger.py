@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""``verl-hw ledger``: where verl-hw changes, or reaches into, verl and torch, and whether it fits what is installed."""
+"""``verl-hw ledger``: where verl-hw changes, or reaches into, verl and torch, and whether it fits what is installed.
+
+``verl-hw patches upstream`` shows the same; its option ``--verl`` judges the rows against another verl.
+"""
 
 from typing import Annotated
 
@@ -58,5 +61,7 @@ def _show() -> None:
     for row in LEDGER:
         names = "\n".join((*declared(row.id), *(f"{name} (read)" for name in row.reads)))
         until = f"{row.removal} {row.link}"
+        if row.hook:
+            until += f" With {row.hook.rpartition('.')[2]}: {row.with_hook}"
         table.add_row(row.id, names, row.reason, f"{row.lost} ({row.if_missing})", until, state(row), end_section=True)
     Console(highlight=False, markup=False).print(table)

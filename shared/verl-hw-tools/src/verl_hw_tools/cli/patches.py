@@ -1,12 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""``verl-hw patches``: what is replaced in transformers' models on each vendor's chip."""
+"""``verl-hw patches``: what is replaced in transformers' models on each vendor's chip.
+
+``verl-hw patches upstream`` is about verl, torch and Ray, and in a file of its own.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from verl_hw_tools.cli import patches_upstream
 from verl_hw_tools.cli.outcome import reported
 
 if TYPE_CHECKING:
@@ -17,13 +21,23 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Version of the JSON form: raised when a name in it changes its meaning or goes."""
 
+app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+app.command("upstream")(patches_upstream.upstream)
 
+
+@app.callback()
 def patches(
+    context: typer.Context,
     vendor: Annotated[str | None, typer.Option("--vendor", help="This vendor only.")] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show what is not replaced too, and why.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs, always of everything.")] = False,
 ) -> None:
-    """Show which parts of transformers' models are replaced, and by what."""
+    """Show which parts of transformers' models are replaced, and by what; ``upstream``: the same of verl and torch."""
+    if context.invoked_subcommand is not None:
+        if vendor is not None or show_all or as_json:
+            name = context.invoked_subcommand
+            raise typer.BadParameter(f"options of {name!r} belong behind its name: verl-hw patches {name} --json")
+        return
     with reported():
         from verl_hw_tools.cli.patch_rows import rows
         from verl_hw_tools.installed import find_wheel, installed_wheels
