@@ -76,6 +76,7 @@ class DeviceFunctions(OrdinalBase):
 
     def synchronize(self, device: Any = None) -> None:
         self._native.exchange_device(self._native.exchange_device(self._ordinal(device)))
+        self._native.synchronize()
 
     def init(self) -> None:
         self._native.device_count()

@@ -4,17 +4,18 @@
 
 The variable is a comma list of
 
-=====================  ===============================================================================
+=====================  ====================================================================================
 ``avg_rejected``       the collective library raises for ``ReduceOp.AVG``
 ``avg_wrong``          AVG divides twice for tensors below 64 elements
 ``sum_wrong``          SUM counts rank 0's contribution twice
 ``no_fp64``            creating a float64 tensor on the device raises
+``late_host_copies``   a non-blocking copy to the host is done when somebody waits; a copy back before has other numbers
 ``memory=<MiB>``       memory of each device; more raises ``torch.OutOfMemoryError``
 ``deny=<operator>``    the operator (``aten::mul``, ``mul``, or one overload: ``aten::mul.Tensor``) is denied
 ``missing=<name>``     the device module lacks the name (``ipc_collect``, ``memory._set_allocator_settings``)
 ``raising=<name>``     that function of the device module raises
 ``hang=<collective>``  the collective (``all_reduce``, ...) blocks until the group's timeout
-=====================  ===============================================================================
+=====================  ====================================================================================
 
 The last four may be given more than once.
 """
@@ -29,7 +30,7 @@ from verl_hw_sim.errors import SettingsError
 from verl_hw_sim.settings import LIMITS_ENVVAR, unknown_name_message
 from verl_hw_sim.simulation import Simulation, active_simulation
 
-SWITCHES = ("avg_rejected", "avg_wrong", "sum_wrong", "no_fp64")
+SWITCHES = ("avg_rejected", "avg_wrong", "sum_wrong", "no_fp64", "late_host_copies")
 REPEATABLE = ("deny", "missing", "raising", "hang")
 NAMES = (*SWITCHES, "memory", *REPEATABLE)
 COLLECTIVES = (
@@ -59,6 +60,7 @@ class Limits:
     avg_wrong: bool = False
     sum_wrong: bool = False
     no_fp64: bool = False
+    late_host_copies: bool = False
     memory: int | None = None
     deny: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -165,6 +167,7 @@ def apply_to(simulation: Simulation, limits: Limits) -> None:
         limits.avg_wrong,
         limits.sum_wrong,
         limits.no_fp64,
+        limits.late_host_copies,
         -1 if limits.memory is None else limits.memory * _MIB,
         list(operators),
         list(limits.hang),

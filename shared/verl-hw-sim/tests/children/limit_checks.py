@@ -62,6 +62,35 @@ def check_memory_without_a_limit():
     assert torch.ones(8, device=D).sum().item() == 8
 
 
+def check_late_host_copies():
+    x, numbers = torch.arange(6.0, device=D), torch.arange(6, device=D)
+    waits = {
+        "device": MODULE.synchronize,
+        "stream": lambda: MODULE.current_stream().synchronize(),
+        "event": lambda: MODULE.current_stream().record_event().synchronize(),
+        "copy": lambda: x.cpu(),
+    }
+    with limits.override(late_host_copies=True):
+        for name, wait in waits.items():
+            fresh = x.to("cpu", non_blocking=True)
+            strided = torch.zeros(6, 2).t()[0]
+            strided.copy_(x, non_blocking=True)
+            whole = numbers.to("cpu", non_blocking=True)
+            back = fresh.to(D, non_blocking=True)
+            x.add_(0)  # work of the device waits for nothing
+            assert fresh.isnan().all(), name
+            assert strided.isnan().all(), name
+            assert (whole == -1).all(), name
+            wait()
+            assert fresh.tolist() == strided.tolist() == [0, 1, 2, 3, 4, 5], name
+            assert whole.tolist() == [0, 1, 2, 3, 4, 5], name
+            assert back.isnan().all(), name
+        assert x.to("cpu").tolist() == [0, 1, 2, 3, 4, 5]
+        left = x.to("cpu", non_blocking=True)
+    assert left.tolist() == [0, 1, 2, 3, 4, 5]  # the limit is lifted
+    assert x.to("cpu", non_blocking=True).tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def check_deny():
     x = torch.ones(4, device=D, requires_grad=True)
     for name in ("mul", "aten::mul", "aten::mul.Tensor"):

@@ -21,7 +21,9 @@ class CudaHooks final : public Hooks<at::CUDAHooksInterface> {
   int getNumGPUs() const override {
     return sim::device_count();
   }
-  void deviceSynchronize(DeviceIndex) const override {}
+  void deviceSynchronize(DeviceIndex) const override {
+    late_copies().finish();
+  }
   c10::Allocator* getCUDADeviceAllocator() const override {
     return allocator();
   }

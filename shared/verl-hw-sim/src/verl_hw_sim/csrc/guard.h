@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The verl-hw authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device guard, streams and events. Work is done when a call returns, so a stream is only an id and an event a time.
+// Device guard, streams and events. Work is done when a call returns, so a stream is only an id and an event a time; only
+// copies to the host may be late.
 #pragma once
 
+#include "late_copies.h"
 #include "runtime.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -78,10 +80,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return stream(next.device_index(), exchange_stream_id(next.device_index(), next.id()));
   }
   bool queryStream(const c10::Stream&) const override {
+    late_copies().finish();
     return true;
   }
-  void synchronizeStream(const c10::Stream&) const override {}
-  void synchronizeDevice(const DeviceIndex) const override {}
+  void synchronizeStream(const c10::Stream&) const override {
+    late_copies().finish();
+  }
+  void synchronizeDevice(const DeviceIndex) const override {
+    late_copies().finish();
+  }
 
   void record(void** event, const c10::Stream&, const DeviceIndex, const c10::EventFlag) const override {
     if (*event == nullptr) {
@@ -94,9 +101,12 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override {
+    late_copies().finish();
     return true;
   }
-  void synchronizeEvent(void*) const override {}
+  void synchronizeEvent(void*) const override {
+    late_copies().finish();
+  }
   double elapsedTime(void* start, void* end, const DeviceIndex) const override {
     const auto elapsed = static_cast<Event*>(end)->time - static_cast<Event*>(start)->time;
     return std::chrono::duration<double, std::milli>(elapsed).count();

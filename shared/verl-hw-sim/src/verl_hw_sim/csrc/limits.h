@@ -13,6 +13,7 @@ struct Limits {
   std::atomic<bool> avg_wrong{false};
   std::atomic<bool> sum_wrong{false};
   std::atomic<bool> no_fp64{false};
+  std::atomic<bool> late_host_copies{false};
   std::atomic<int64_t> memory_bytes{-1};  // per device; negative: no cap
 
   bool denied(const c10::OperatorName& op) const {

@@ -84,6 +84,7 @@ void set_limits(
     bool avg_wrong,
     bool sum_wrong,
     bool no_fp64,
+    bool late_host_copies,
     int64_t memory_bytes,
     const std::vector<std::string>& denied,
     const std::vector<std::string>& hanging) {
@@ -92,6 +93,10 @@ void set_limits(
   value.avg_wrong = avg_wrong;
   value.sum_wrong = sum_wrong;
   value.no_fp64 = no_fp64;
+  value.late_host_copies = late_host_copies;
+  if (!late_host_copies) {
+    late_copies().finish();
+  }
   value.memory_bytes = memory_bytes;
   deny_operators(denied);
   std::lock_guard<std::mutex> guard(value.mutex);
@@ -143,6 +148,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   });
   m.def("drain_autograd_threads", &sim::drain_autograd_threads, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("set_limits", &sim::set_limits);
+  m.def("synchronize", [] { sim::late_copies().finish(); });
   m.def("unknown_operators", &sim::unknown_operators);
   m.def("make_backend",
         [](const c10::intrusive_ptr<c10d::Backend>& gloo, std::string name, double timeout_seconds)

@@ -4,7 +4,7 @@
 // Operators that create, view or re-seat device memory, which no CPU kernel can do for us.
 #pragma once
 
-#include "alias.h"
+#include "late_copies.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -55,12 +55,12 @@ inline at::Tensor as_strided(
 }
 
 inline at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
-  cpu_alias(self).copy_(cpu_alias(source), non_blocking);
+  copy_between(self, source, non_blocking);
   return self;
 }
 
 inline at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
-  cpu_alias(target).copy_(cpu_alias(self), non_blocking);
+  copy_between(target, self, non_blocking);
   return target;
 }
 
@@ -68,7 +68,7 @@ inline at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor&
   if (target.sizes() != self.sizes()) {
     target.resize_(self.sizes());
   }
-  cpu_alias(target).copy_(cpu_alias(self));
+  copy_between(target, self, false);
   return target;
 }
 

@@ -30,7 +30,9 @@ class XpuHooks final : public Hooks<at::XPUHooksInterface> {
   DeviceIndex current_device() const override {
     return current_ordinal;
   }
-  void deviceSynchronize(DeviceIndex) const override {}
+  void deviceSynchronize(DeviceIndex) const override {
+    late_copies().finish();
+  }
 };
 
 // The hooks of a torch built without CUDA. torch refuses to have two accelerators, and a machine with Intel's has no
