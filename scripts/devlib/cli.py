@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from devlib import environment as envs
 from devlib.console import EXIT_INTERRUPTED, DevError, InterruptedByUser, Phases, call, fail, say
+from devlib.stack_command import stack
 
 USAGE = """\
 usage: python3 scripts/dev.py COMMAND [ARGUMENT ...]
@@ -26,6 +27,7 @@ Makes the locked environment in .venv (and uv, where there is none), then runs o
        --links        ask every link to another site instead
   build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
   run COMMAND [ARG]   any command of the environment               (try: run verl-hw detect)
+  stack NAME [...]    the tests in an image's versions, beside .venv  (see: stack --help)
   sync                the environment only
 
 Everything after COMMAND that is not listed here is passed on as it stands; the exit status is the command's own.
@@ -45,7 +47,9 @@ def main(argv: list[str]) -> int:
     Returns:
         The exit status: the command's own, 2 for something to put right first, 130 after Ctrl-C.
     """
-    commands = {"demo": demo, "test": test, "lint": lint, "docs": docs, "build": build, "run": run, "sync": sync}
+    commands = {
+        "demo": demo, "test": test, "lint": lint, "docs": docs, "build": build, "run": run, "sync": sync, "stack": stack
+    }  # fmt: skip
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         return 0 if argv else 2

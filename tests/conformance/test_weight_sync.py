@@ -212,6 +212,7 @@ class TestFailures:
 @pytest.mark.parametrize(
     ("vendor", "backend"),
     [
+        ("cambricon", "cncl"),  # nightly, and on every stack of dev.py stack
         ("enflame", "eccl"),
         ("intel", "xccl"),
         pytest.param("metax", "nccl", marks=needs_cpu_torch),
