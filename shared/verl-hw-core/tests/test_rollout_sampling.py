@@ -3,12 +3,13 @@
 """Sampling parameters of the bring-up rollout: what is read and refused, and the distribution that is drawn from."""
 
 import math
+import weakref
 from collections import Counter
 
 import pytest
 
 from verl_hw_core.errors import SamplingParameterError
-from verl_hw_core.rollout.sampling import SamplingParams, parse
+from verl_hw_core.rollout.sampling import PromptCounter, SamplingParams, counting, parse
 
 LOGITS = [2.0, 1.0, 0.5, 0.0, -1.0, -3.0]
 DRAWS = 4000
@@ -166,3 +167,30 @@ def test_an_unknown_parameter_is_named():
 def test_a_value_that_cannot_be_right_is_named(name, value):
     with pytest.raises(SamplingParameterError, match=name):
         parse({name: value}, max_tokens=1, room=1)
+
+
+class OldMethod:
+    """Method of a handle of Ray 2.41, which does not keep the handle."""
+
+    def __init__(self, handle):
+        self._handle = weakref.ref(handle)
+
+    def remote(self, *arguments):
+        handle = self._handle()
+        if handle is None:
+            raise RuntimeError("Lost reference to actor")
+        return handle.actor.next(*arguments)
+
+
+class OldHandle:
+    def __init__(self, actor):
+        self.actor = actor
+
+    @property
+    def next(self):
+        return OldMethod(self)
+
+
+def test_the_counter_is_kept_by_what_asks_it():
+    count = counting(OldHandle(PromptCounter()))
+    assert [count(1, "a"), count(1, "a"), count(1, "b"), count(2, "a")] == [0, 1, 0, 0]

@@ -15,6 +15,7 @@ from verl.workers.rollout.utils import get_max_position_embeddings
 from verl_hw_core.errors import RolloutConfigError, UnsupportedModelSettingError, VendorRuntimeError
 from verl_hw_core.rollout.generation import Generator
 from verl_hw_core.rollout.model import BringupModel
+from verl_hw_core.rollout.sampling import counting
 from verl_hw_core.rollout.server import BringupServer
 from verl_hw_core.rollout.settings import REAL_LOAD_FORMATS, Settings, check_config, read_settings
 from verl_hw_core.training import attention, experts
@@ -43,7 +44,7 @@ class BringupActor(BringupServer):
             settings=settings,
             rollout=config,
             completion=TokenOutput,
-            count=counter.next.remote,
+            count=counting(counter),
             sleep_level=_sleep_level(mode, config, settings),
             profiler=(platform.profiler_start, platform.profiler_stop),
         )

@@ -17,7 +17,7 @@ which change with the shape of a batch and decide where a number falls within ab
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -156,6 +156,14 @@ class PromptCounter:
             del self._counts[next(iter(self._counts))]
         counts[key] += 1
         return counts[key] - 1
+
+
+def counting(counter: Any) -> Callable[[int | None, str], Any]:
+    """Return how a :class:`PromptCounter` that runs as a Ray actor is asked.
+
+    Through its handle each time: the methods of a handle do not keep the actor alive in Ray 2.41.
+    """
+    return lambda step, key: counter.next.remote(step, key)
 
 
 def draw(
