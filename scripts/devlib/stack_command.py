@@ -107,7 +107,9 @@ def _environment(chosen: Stack, *, keep: bool) -> Iterator[dict[str, str]]:
         del env[name]
     whole = folder / "installed"
     try:
-        if not (keep and whole.exists()):
+        if keep and whole.exists():
+            _renew_wheels(folder, env)
+        else:
             interpreter = find_interpreter(chosen.python)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -124,10 +126,7 @@ def _environment(chosen: Stack, *, keep: bool) -> Iterator[dict[str, str]]:
 def _install(chosen: Stack, interpreter: str, folder: Path, env: Mapping[str, str]) -> None:
     """Build our wheels, make the environment and install into it, with the lines that the Dockerfile has too."""
     say(f"== environment of stack {chosen.name} ({interpreter})")
-    building = {name: value for name, value in env.items() if name not in ("UV_NO_CONFIG", "VIRTUAL_ENV")}
-    build = ["uv", "build", "--quiet", "--all-packages", "--wheel", "--no-sources", "--out-dir", str(folder / "dist")]
-    if call(build, cwd=envs.ROOT, env=building) != 0:
-        raise DevError("uv could not build the wheels (its message is above)")
+    _build_wheels(folder, env)
     wheels = [f"verl-hw-{name}" for name in TEST_WHEELS]
     lines: list[tuple[str, ...]] = [("uv", "venv", "--quiet", "--python", interpreter, "venv")]
     first, *others = install_lines(chosen)
@@ -141,6 +140,23 @@ def _install(chosen: Stack, interpreter: str, folder: Path, env: Mapping[str, st
                 "        No room: 'uv cache prune', or UV_CACHE_DIR on another disk.\n"
                 "        No such version: the package index of this machine has not all; see scripts/stacks."
             )
+
+
+def _build_wheels(folder: Path, env: Mapping[str, str]) -> None:
+    # With the workspace's settings: they bound the build's own tools.
+    building = {name: value for name, value in env.items() if name not in ("UV_NO_CONFIG", "VIRTUAL_ENV")}
+    build = ["uv", "build", "--quiet", "--all-packages", "--wheel", "--no-sources", "--out-dir", str(folder / "dist")]
+    if call(build, cwd=envs.ROOT, env=building) != 0:
+        raise DevError("uv could not build the wheels (its message is above)")
+
+
+def _renew_wheels(folder: Path, env: Mapping[str, str]) -> None:
+    """Put this tree's wheels into an environment that was left."""
+    shutil.rmtree(folder / "dist", ignore_errors=True)
+    _build_wheels(folder, env)
+    wheels = sorted(str(path) for path in (folder / "dist").glob("*.whl"))
+    if call(["uv", "pip", "install", "--quiet", "--no-deps", "--reinstall", *wheels], cwd=folder, env=env) != 0:
+        raise DevError("uv could not install the wheels (its message is above)")
 
 
 def _test(chosen: Stack, env: dict[str, str], only: tuple[str, ...]) -> int:

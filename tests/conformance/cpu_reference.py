@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from types import ModuleType
 
 import torch
+from torch.distributed import ReduceOp
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
 from wrapt import register_post_import_hook
@@ -131,6 +132,22 @@ def _offload_without_pinning(module: ModuleType) -> None:
     module.CPUOffloadPolicy = lambda pin_memory=True: own(pin_memory=False)
 
 
+def _average_over_gloo() -> None:
+    """gloo of torch 2.8 adds up in a reduce-scatter that is asked for an average, and says nothing."""
+    own = torch.distributed.reduce_scatter_tensor
+
+    def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+        average = op == ReduceOp.AVG
+        work = own(output, input, ReduceOp.SUM if average else op, group, async_op)
+        if average:
+            output.div_(torch.distributed.get_world_size(group))
+        return work
+
+    torch.distributed.reduce_scatter_tensor = reduce_scatter_tensor
+
+
+if torch.__version__.startswith("2.8."):
+    _average_over_gloo()
 if "verl.workers.engine" not in sys.modules:
     register_post_import_hook(_register_engines, "verl.workers.engine")
     register_post_import_hook(_name_one_backend, "verl.utils.distributed")

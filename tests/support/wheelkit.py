@@ -21,6 +21,9 @@ from machine_speed import scaled
 ROOT = Path(__file__).resolve().parents[2]
 # Vendor wheels: entry point and platform key -> torch device type. Stated here, not read from the wheels under test.
 VENDORS = {"cambricon": "mlu", "enflame": "gcu", "intel": "xpu", "metax": "cuda"}
+# The interpreter below the environment that runs the tests, so that its packages are not seen. By its path: of a name
+# such as 3.10 the machine may know another one, or none.
+BASE_PYTHON = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
 # Every child here ends by itself in well under this.
 CHILD_SECONDS = 240
 

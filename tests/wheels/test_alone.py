@@ -6,11 +6,10 @@ Without the tools, which no training process needs.
 """
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from wheelkit import VENDORS, clean_env, run, uv
+from wheelkit import BASE_PYTHON, VENDORS, clean_env, run, uv
 
 from releaselib.clean_environment import link_stack
 
@@ -59,7 +58,7 @@ def alone(stack, dist, tmp_path):
 
     def make(vendor: str) -> Path:
         venv = tmp_path / "venv"
-        run([uv(), "venv", "--python", f"{sys.version_info.major}.{sys.version_info.minor}", venv])
+        run([uv(), "venv", "--python", BASE_PYTHON, venv])
         python = venv / "bin" / "python"
         wheels = [next(dist.glob(f"verl_hw_{name}-*.whl")) for name in ("core", vendor)]
         run([uv(), "pip", "install", "--python", python, "--no-deps", "--no-index", *wheels])

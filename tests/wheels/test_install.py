@@ -8,17 +8,16 @@ Everything is a dry run: the resolvers say what they would do.
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
-from wheelkit import clean_env, from_index, run, tiny_wheel, uv
+from wheelkit import BASE_PYTHON, clean_env, from_index, run, tiny_wheel, uv
+
+from devlib.stacks import install_lines, read_stack
 
 pytestmark = pytest.mark.slow
 
 IMAGES = {"verl-hw-cambricon": "2.9.1+mlu1.29", "verl-hw-metax": "2.8.0+metax3.5"}
-# The interpreter below the environment that runs the tests, so that its packages are not seen.
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 VERL = "verl>=0.9,<0.11"
 
 
@@ -28,7 +27,7 @@ def image(tmp_path_factory):
 
     def make(torch: str) -> Path:
         folder = tmp_path_factory.mktemp("image")
-        run([uv(), "venv", "--seed", "--python", PYTHON, folder / "venv"])
+        run([uv(), "venv", "--seed", "--python", BASE_PYTHON, folder / "venv"])
         python = folder / "venv" / "bin" / "python"
         fake = tiny_wheel(folder, "torch", torch)
         run([uv(), "pip", "install", "--python", python, "--no-index", "--no-deps", fake])
@@ -58,6 +57,15 @@ def test_uv_leaves_the_images_torch_and_adds_core_and_tools_only(wheel, image, d
     assert set(with_us) - set(verl_alone) == {wheel, "verl-hw-core", "verl-hw-tools"}
     # Our requirements do not push verl's own to other versions either.
     assert {name: with_us.get(name) for name in verl_alone} == verl_alone
+
+
+@pytest.mark.parametrize(("name", "torch"), [("cambricon-2.9", "2.9.1+mlu1.29"), ("metax-2.8", "2.8.0+metax3.7.2.0")])
+def test_the_dockerfiles_of_a_vendors_image_leave_its_torch(name, torch, image, dist):
+    python = image(torch)
+    packages, wheels, *_ = install_lines(read_stack(name))
+    added = would_install_with_uv(python, dist, *packages[3:], *wheels[5:])
+    assert "verl" in added
+    assert "torch" not in added
 
 
 def test_pip_leaves_the_images_torch_too(image, dist):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from wheelkit import ROOT, VENDORS, from_index, run, uv
+from wheelkit import BASE_PYTHON, ROOT, VENDORS, from_index, run, uv
 
 from verl_hw_tools.doctor.versions import version_table
 
@@ -72,7 +72,7 @@ def test_the_bounds_are_those_of_the_table_of_tested_versions(vendor, built):
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
 def test_tools_alone_work_at_both_ends(resolution, dist, tmp_path):
     """Without torch and verl: the command explains itself, lists what it checks and says what is missing."""
-    run([uv(), "venv", "--python", PYTHON, tmp_path / "venv"])
+    run([uv(), "venv", "--python", BASE_PYTHON, tmp_path / "venv"])
     python = tmp_path / "venv" / "bin" / "python"
     install = [uv(), "pip", "install", "--python", python]
     done = from_index(
