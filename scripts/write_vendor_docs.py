@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write what the vendors' guides take from elsewhere; ``tests/docs/test_generated.py`` compares.
 
-Tables of facts come from each wheel's ``HardwareSpec`` and from ``tested_versions.json``. Text that all guides share
-is a file of ``docs/fragments``, in which ``@key@`` and the like stand for the vendor's own names.
+Tables of facts come from each wheel's ``HardwareSpec``; what was run, and the versions that the doctor calls tried,
+from the recorded runs of the stacks (``scripts/stacks``), and from these the Dockerfiles. Text that all guides share is
+a file of ``docs/fragments``, in which ``@key@`` and the like stand for the vendor's own names.
 """
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from devlib.dockerfiles import dockerfiles
 from devlib.marked_sections import renewed
+from devlib.stack_record import read_records
+from devlib.stack_tables import simulator_table, stack_table, steps_text, tested_versions, versions_run
+from devlib.stacks import TESTED_VERSIONS
 
 if TYPE_CHECKING:
     from verl_hw_core import HardwareSpec
@@ -36,7 +42,8 @@ def specs() -> "list[HardwareSpec]":
 
 def documents() -> "dict[Path, HardwareSpec | None]":
     """Return the files that have sections, each with the vendor that it is about."""
-    found: dict[Path, HardwareSpec | None] = {DOCS / name: None for name in ("index.md", "support.md", "versions.md")}
+    shared = (DOCS / "index.md", DOCS / "support.md", DOCS / "versions.md", ROOT / "shared" / "verl-hw-sim" / "README.md")
+    found: dict[Path, HardwareSpec | None] = dict.fromkeys(shared)
     for spec in specs():
         for path in sorted((DOCS / f"user_guide_{spec.key}").glob("*.md")):
             found[path] = spec
@@ -48,13 +55,21 @@ def document(path: Path, spec: "HardwareSpec | None") -> str:
     return renewed(path.read_text(encoding="utf-8"), Path(__file__).name, partial(_section, spec))
 
 
+def whole_files() -> dict[Path, str]:
+    """Return the text of every file that is generated as a whole."""
+    return {TESTED_VERSIONS: tested_versions(read_records()), **dockerfiles()}
+
+
 def _section(spec: "HardwareSpec | None", name: str) -> str:
     if name == "vendors":
         return _vendors()
-    if name == "versions":
-        return _versions()
     if name == "experts":
         return _experts()
+    recorded = {"versions": lambda _: _versions(), "stacks": stack_table, "simulator": simulator_table}
+    if spec is None and name in recorded:
+        return recorded[name](read_records())
+    if name == "steps":
+        return steps_text()
     if spec is None:
         raise ValueError(f"section {name!r} is about one vendor, and this document is not")
     tables = {"facts": _facts, "environment": _environment, "detection": _detection}
@@ -71,6 +86,8 @@ def _fragment(name: str, spec: "HardwareSpec") -> str:
         "ccl": spec.ccl_backend,
         "mask": spec.visible_devices_envvar,
         "resource": spec.ray_resources[0],
+        "verl_run": " and ".join(versions_run(read_records(), "verl")),
+        "stacks": stack_table(read_records(), spec.key),
     }
     for word, value in names.items():
         text = text.replace(f"@{word}@", value)
@@ -99,12 +116,9 @@ def _status(spec: "HardwareSpec") -> tuple[str, str, str]:
 
 
 def _versions() -> str:
-    import json
-
-    data = json.loads((ROOT / "shared/verl-hw-core/src/verl_hw_core/tested_versions.json").read_text(encoding="utf-8"))
     rows = [
-        [package["name"], ", ".join(package["tested"]), package["floor"] or "-", package["ceiling"] or "-"]
-        for package in data["packages"]
+        [row["name"], ", ".join(row["tested"]) or "-", row["floor"] or "-", row["ceiling"] or "-"]
+        for row in json.loads(tested_versions(read_records()))["packages"]
     ]
     return _table(["package", "run with", "from", "below"], rows)
 
@@ -205,3 +219,6 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 if __name__ == "__main__":
     for target, vendor in documents().items():
         target.write_text(document(target, vendor), encoding="utf-8")
+    for target, text in whole_files().items():
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text, encoding="utf-8")

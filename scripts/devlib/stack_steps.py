@@ -59,10 +59,10 @@ STEPS = (
     ),
     Step(
         name="simulator",
-        about="the simulated device itself",
+        about="the simulated device itself, and the one that has a name in torch (xpu)",
         seconds=900,
         tests=("shared/verl-hw-sim/tests/test_sim_devices.py",),
-        chosen="{vendor}",
+        chosen="{vendor} or intel",
     ),
     Step(
         name="parity",

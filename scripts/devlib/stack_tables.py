@@ -56,6 +56,19 @@ def stack_table(records: Sequence[StackRecord], vendor: str | None = None) -> st
     return table + "\n" + ("\n" + "\n".join(notes) + "\n" if notes else "")
 
 
+def simulator_table(records: Sequence[StackRecord]) -> str:
+    """Return with which torch and Python the simulator's own device tests were run, by torch."""
+    rows = [["torch", "Python", "devices", "tests passed", "failed", "skipped"], ["---"] * 6]
+    runs = [(record, step) for record in records for step in record.steps if step.name == "simulator"]
+    for record, step in sorted(runs, key=lambda run: _parts(run[0].versions["torch"])):
+        if step.outcome != "skipped":
+            versions = [record.versions["torch"], record.versions["python"]]
+            devices = dict.fromkeys((record.device.removeprefix("simulated "), "xpu"))
+            counts = [str(count) for count in (step.passed, step.failed, step.skipped)]
+            rows.append([*versions, ", ".join(f"`{device}`" for device in devices), *counts])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows) + "\n"
+
+
 def steps_text() -> str:
     """Return what the steps are, as a list."""
     return "\n".join(f"- **{step.name}**: {step.about}" for step in STEPS) + "\n"
