@@ -42,7 +42,12 @@ def specs() -> "list[HardwareSpec]":
 
 def documents() -> "dict[Path, HardwareSpec | None]":
     """Return the files that have sections, each with the vendor that it is about."""
-    shared = (DOCS / "index.md", DOCS / "support.md", DOCS / "versions.md", ROOT / "shared" / "verl-hw-sim" / "README.md")
+    shared = (
+        DOCS / "index.md",
+        DOCS / "support.md",
+        DOCS / "versions.md",
+        ROOT / "shared" / "verl-hw-sim" / "README.md",
+    )
     found: dict[Path, HardwareSpec | None] = dict.fromkeys(shared)
     for spec in specs():
         for path in sorted((DOCS / f"user_guide_{spec.key}").glob("*.md")):

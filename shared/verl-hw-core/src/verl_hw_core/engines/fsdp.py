@@ -58,7 +58,7 @@ class AcceleratorFSDPMixin(WatchedEngine):
 
     def _compute_dtype(self) -> torch.dtype:
         name = (self.engine_config.mixed_precision or {}).get("param_dtype", "bf16")  # verl's own default
-        return PrecisionType.to_dtype(name)  # type: ignore[no-any-return]
+        return PrecisionType.to_dtype(name)
 
     def _build_fsdp_module(self, module: Any) -> Any:
         module = super()._build_fsdp_module(module)  # type: ignore[misc]

@@ -76,7 +76,7 @@ def choose(model: Any, device: torch.device, dtype: torch.dtype) -> str | None:
         model.set_experts_implementation(wanted[""] if set(wanted) == {""} else wanted)
     except ValueError as error:
         raise UnsupportedModelSettingError(f"{_WHERE}: {error}") from error
-    return wanted.get("", model.config._experts_implementation)
+    return str(wanted.get("", model.config._experts_implementation))
 
 
 def require_no_replay(engine_config: Any) -> None:
@@ -155,7 +155,7 @@ def _layer(gate_up: torch.Tensor, down: torch.Tensor, implementation: str) -> An
     from transformers.integrations.moe import use_experts_implementation
 
     @use_experts_implementation
-    class Experts(torch.nn.Module):
+    class Experts(torch.nn.Module):  # type: ignore[misc]
         """As transformers writes them."""
 
         def __init__(self, _config: Any) -> None:

@@ -3,6 +3,7 @@
 """What transformers computes all experts of a layer at once with; without it they are computed one by one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def grouped_mm(bench: Bench) -> None:
     if not hasattr(torch.nn.functional, "grouped_mm"):
         raise CheckWarned(f"torch {torch.__version__} has no torch.nn.functional.grouped_mm", "torch 2.10 or later")
     for dtype in (torch.bfloat16, torch.float32):
-        _warned(lambda dtype=dtype: _compare_grouped(bench, dtype))
+        _warned(partial(_compare_grouped, bench, dtype))
 
 
 def _compare_grouped(bench: Bench, dtype: Any) -> None:
