@@ -51,6 +51,7 @@ def reference_policy(models: Path) -> list[float]:
 def run_device(models: Path) -> dict:
     from verl_hw_core import reduction, upstream
     from verl_hw_core.training import memory
+    from verl_hw_sim import limits
 
     size = dist.get_world_size()
     results = {"refused": {model_type: refusal(models, model_type) for model_type in (LANGUAGE, "value_model")}}
@@ -64,6 +65,10 @@ def run_device(models: Path) -> dict:
         "rows": list(upstream.in_force()),
         "reference policy": reference_policy(models),
     }
+    with limits.override(late_host_copies=True):
+        results["offload fsdp2, late copies"] = trained(models, "fsdp2", size, **OFFLOAD)
+    results["rows of late copies"] = list(upstream.in_force())
+    upstream.restore("pinned-memory")
     upstream.restore("activation-offload-key")
     with mock.patch.object(memory, "offload_views_apart"):
         results["verl's own key"] = trained(models, "fsdp2", size, **OFFLOAD)

@@ -182,6 +182,17 @@ SCENARIOS = (
         ),
     ),
     Scenario(
+        "copies to the host are late",
+        limits="late_host_copies",
+        expected=(
+            Expected("streams.round_trip_pageable", WARN, "copy_ and back without a wait"),
+            Expected("streams.round_trip_pinned", WARN, "copy_ and back without a wait"),
+            Expected("streams.activation_offload", OK),
+            Expected("copies.non_blocking", OK),
+            Expected("copies.pinned", OK),
+        ),
+    ),
+    Scenario(
         "selection",
         plants="set_device_ignored",
         expected=(

@@ -175,9 +175,9 @@ def test_verl_missed_no_name_in_the_device_module(simulated):
 
 @pytest.mark.slow
 @pytest.mark.ci
-def test_a_collective_library_without_avg_changes_no_number(models, reference, tmp_path):
-    """FSDP2 averages gradients by AVG; where that is rejected, ours sum and divide (field reports 42 and 45)."""
-    environment = {**simulated_environment("cambricon", 2), "VERL_HW_SIM_LIMITS": "avg_rejected"}
+def test_no_avg_and_late_copies_to_the_host_change_no_number(models, reference, tmp_path):
+    """Where AVG is rejected, ours sum and divide (field reports 42 and 45). verl does not wait for what it offloads."""
+    environment = simulated_environment("cambricon", 2, limits="avg_rejected,late_host_copies")
     runs = run_program(models, tmp_path / "out", environment, world_sizes=(2,))
     for rank, written in enumerate(runs[2]):
         assert len(written["results"]) == 4
@@ -186,3 +186,8 @@ def test_a_collective_library_without_avg_changes_no_number(models, reference, t
             tolerance = 1e-9 if combination.startswith("fsdp2") else 1e-4
             for step, expected_step in zip(result["steps"], expected["steps"], strict=True):
                 assert step == pytest.approx(expected_step, rel=tolerance), combination
+            # Parameters and optimizer went to the host and back before these.
+            assert result["offloaded"] == {"parameters": "cpu", "optimizer": "cpu"}
+            assert result["after_save"] == pytest.approx(expected["after_save"], rel=tolerance), combination
+            assert result["restored"], combination
+            assert result["replayed"], combination

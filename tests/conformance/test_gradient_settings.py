@@ -84,7 +84,10 @@ def agrees(found: dict, expected: dict, steps: float, weights: float) -> bool:
 
 @pytest.mark.parametrize("rank", RANKS)
 class TestActivationOffload:
-    @pytest.mark.parametrize(("strategy", "steps", "weights"), [("fsdp2", 1e-9, 1e-9), ("fsdp", 1e-4, 1e-3)])
+    @pytest.mark.parametrize(
+        ("strategy", "steps", "weights"),
+        [("fsdp2", 1e-9, 1e-9), ("fsdp", 1e-4, 1e-3), ("fsdp2, late copies", 1e-9, 1e-9)],
+    )
     def test_without_checkpointing_it_changes_no_number(self, simulated, reference, rank, strategy, steps, weights):
         assert agrees(read(simulated, 2, rank)[f"offload {strategy}"], reference[rank], steps, weights)
 
@@ -96,6 +99,11 @@ class TestActivationOffload:
         written = read(simulated, 2, rank)
         assert "activation-offload-key" not in written["rows before"]
         assert "activation-offload-key" in written["rows"]
+
+    def test_pageable_memory_is_used_where_copies_to_pinned_come_late(self, simulated, rank):
+        written = read(simulated, 2, rank)
+        assert "pinned-memory" not in written["rows"]
+        assert "pinned-memory" in written["rows of late copies"]
 
 
 @pytest.mark.parametrize("rank", RANKS)

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 from verl.plugin.platform import get_platform
 from verl.workers.engine.base import BaseEngine
 
-from verl_hw_core import megatron, reduction
+from verl_hw_core import megatron, reduction, upstream
 from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.megatron import settings
+from verl_hw_core.training import memory
 from verl_hw_core.training.gradients import WatchedEngine
 from verl_hw_core.training.preparation import prepare_device
 
@@ -53,6 +54,7 @@ class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
         """
         if cls not in _combined:
             engine = megatron.load_engine(get_platform().spec, cls.verl_engine)
+            upstream.apply(memory.MEGATRON_ORDER_ROW)
             names = {"__module__": cls.__module__, "__doc__": cls.__doc__}
             _combined[cls] = cls if issubclass(cls, engine) else type(cls.__name__, (cls, engine), names)
         return _combined[cls]

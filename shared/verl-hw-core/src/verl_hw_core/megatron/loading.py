@@ -63,7 +63,7 @@ def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
     """
     _load_megatron(spec)
     package = _import(PACKAGE, "verl's Megatron engine")
-    upstream.check("megatron-engine")
+    upstream.check("megatron-engine", "megatron-offload-order")
     upstream.require_applied()
     engine: type[Any] = getattr(package, name)
     return engine

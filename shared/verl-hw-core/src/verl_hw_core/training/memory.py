@@ -1,6 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Device and host memory in training: no query stops a run, pageable where pinned is refused, offloaded views kept."""
+"""Device and host memory in training: no query stops a run, offloaded tensors are waited for and kept apart.
+
+verl offloads with copies that it does not wait for, and copies back on the same stream. CUDA does that in this order,
+from pinned memory. No such promise of another chip is known, and a copy back that came first would train on other
+numbers. Parameters and optimizers are waited for on every chip, once an offload. Activations, of which there are many,
+are offloaded as on CUDA where a trial keeps the order, and else to pageable memory with a wait for each.
+"""
 
 import functools
 import logging
@@ -30,20 +36,80 @@ def current_memory(own: Callable[..., tuple[str, ...]], *args: Any, **kwargs: An
         return UNKNOWN
 
 
+ORDER_ROW = "offload-order"
+"""Ledger row of FSDP's offload."""
+
+MEGATRON_ORDER_ROW = "megatron-offload-order"
+"""Ledger row of Megatron's offload."""
+
+
+@upstream.replaces(ORDER_ROW, "verl.workers.engine.fsdp.transformer_impl:offload_fsdp_model_to_cpu")
+def offload_model(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """verl's function of this name, whose copies are done when it returns."""
+    return _waited(own, *args, **kwargs)
+
+
+@upstream.replaces(ORDER_ROW, "verl.workers.engine.fsdp.transformer_impl:offload_fsdp_optimizer")
+def offload_optimizer(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """As :func:`offload_model`."""
+    return _waited(own, *args, **kwargs)
+
+
+@upstream.replaces(ORDER_ROW, "verl.workers.engine.fsdp.transformer_impl:fsdp2_load_full_state_dict")
+def load_full_state_dict(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """As :func:`offload_model`: a model that stays on the host is copied there after it is loaded."""
+    return _waited(own, *args, **kwargs)
+
+
+@upstream.replaces(MEGATRON_ORDER_ROW, "verl.workers.engine.megatron.transformer_impl:offload_megatron_model_to_cpu")
+def offload_megatron_model(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """As :func:`offload_model`."""
+    return _waited(own, *args, **kwargs)
+
+
+@upstream.replaces(MEGATRON_ORDER_ROW, "verl.workers.engine.megatron.transformer_impl:offload_megatron_optimizer")
+def offload_megatron_optimizer(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """As :func:`offload_model`."""
+    return _waited(own, *args, **kwargs)
+
+
+def _waited(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    from verl.plugin.platform import get_platform
+
+    result = own(*args, **kwargs)
+    get_platform().synchronize()
+    return result
+
+
 def pageable_where_pinned_fails() -> None:
-    """Let verl offload to pageable host memory where pinned memory is refused; a second call changes nothing."""
+    """Let verl offload to pageable host memory where pinned memory is refused or its copies come late.
+
+    A second call changes nothing.
+    """
     import torch
+    from verl.plugin.platform import get_platform
 
     try:
         torch.empty(1).pin_memory()
         torch.empty(1, pin_memory=True)
+        wrong = "" if _keeps_order(get_platform().device_name) else "copies to pinned host memory come late"
     except Exception as error:  # noqa: BLE001 - the vendor's allocator refuses with an exception of its own
-        _say_once(
-            "pinned-memory",
-            f"Host memory cannot be pinned ({type(error).__name__}: {error}): offloading uses pageable memory and is "
-            "slower",
-        )
+        wrong = f"host memory cannot be pinned ({type(error).__name__}: {error})"
+    if wrong:
+        text = f"{wrong[0].upper()}{wrong[1:]}: offloading uses pageable memory, waits for each copy and is slower"
+        _say_once("pinned-memory", text)
         upstream.apply("pinned-memory")
+
+
+def _keeps_order(device: str) -> bool:
+    """Whether values come back whole from pinned memory, on one stream and without a wait."""
+    import torch
+
+    values = torch.arange(1 << 16, dtype=torch.int32, device=device)
+    host = torch.full(values.shape, -1, dtype=torch.int32, pin_memory=True)
+    host.copy_(values, non_blocking=True)
+    back = host.to(device, non_blocking=True)
+    return torch.equal(back.cpu(), values.cpu())
 
 
 @upstream.replaces("pinned-memory", "verl.workers.engine.fsdp.transformer_impl:CPUOffloadPolicy")
@@ -54,8 +120,8 @@ def pageable_policy(own: Callable[..., Any], **_: Any) -> Any:
 
 @upstream.replaces("pinned-memory", "verl.utils.activation_offload:SynchronizedGroupOffloadHandler.offload")
 def offload_pageable(own: Callable[..., Any], tensor: Any, pin_memory: bool = False) -> Any:
-    """verl's ``offload`` with pageable memory, whatever was asked for."""
-    return own(tensor, pin_memory=False)
+    """verl's ``offload`` with pageable memory, whatever was asked for, and its copy done."""
+    return _waited(own, tensor, pin_memory=False)
 
 
 def offload_views_apart() -> None:

@@ -34,6 +34,7 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
     attention.keep_transformers_attention()
     if model_config.enable_activation_offload:
         memory.offload_views_apart()
+    upstream.apply(memory.ORDER_ROW)
     prepare_device(platform)
 
 

@@ -10,9 +10,11 @@ import torch
 from verl_hw_tools.conformance.bench import Bench
 from verl_hw_tools.conformance.numerics import require_equal
 from verl_hw_tools.conformance.registry import check
-from verl_hw_tools.conformance.verdicts import require
+from verl_hw_tools.conformance.verdicts import CheckFailed, CheckSkipped, CheckWarned, require
 
 _OFFLOAD = "activation offload"
+_ROUND_TRIP = "offload of parameters, optimizer and activations, which the engines wait for instead"
+_SIZES = (1, 1000, 1 << 16, 1 << 22)
 
 
 @check("streams.current_stream", blocks=f"{_OFFLOAD}, fused cross-entropy")
@@ -117,6 +119,50 @@ def activation_offload(bench: Bench) -> None:
         offloaded = _gradients(layers, bench)
     for number, (found, wanted) in enumerate(zip(offloaded, plain, strict=True)):
         require_equal(found, wanted, f"gradient of layer {number} with activation offload")
+
+
+@check("streams.round_trip_pageable", blocks=_ROUND_TRIP)
+def round_trip_pageable(bench: Bench) -> None:
+    """Copies to pageable host memory and back, on one stream and without a wait, keep their order."""
+    _round_trips(bench, pinned=False)
+
+
+@check("streams.round_trip_pinned", blocks=_ROUND_TRIP)
+def round_trip_pinned(bench: Bench) -> None:
+    """Copies to pinned host memory and back, on one stream and without a wait, keep their order."""
+    try:
+        torch.empty(1, pin_memory=True)
+    except (RuntimeError, NotImplementedError, AssertionError) as error:
+        raise CheckSkipped("no pinned memory; see copies.pinned") from error
+    _round_trips(bench, pinned=True)
+
+
+def _round_trips(bench: Bench, *, pinned: bool) -> None:
+    ways = {"copy_": lambda host, value: host.copy_(value, non_blocking=True)}
+    if not pinned:  # which memory torch takes is its own affair
+        ways["to('cpu')"] = lambda _, value: value.to("cpu", non_blocking=True)
+    for size in _SIZES:
+        for name, to_host in ways.items():
+            expected = torch.arange(size, dtype=torch.float32) + 1
+            source = torch.arange(size, dtype=torch.float32).to(bench.device)
+            host = torch.full((size,), -1.0, pin_memory=pinned)
+            bench.module.synchronize()
+            value = source + _busy(bench)
+            host = to_host(host, value)
+            value.fill_(-2)  # what comes later in the stream must not be in the copy
+            back = host.to(bench.device, non_blocking=True)
+            try:
+                require_equal(back, expected, f"{size} values, {name} and back without a wait")
+            except CheckFailed as wrong:
+                raise CheckWarned(wrong.observed, wrong.expected) from wrong
+
+
+def _busy(bench: Bench) -> Any:
+    """A one that is there when the stream has done work for a while."""
+    ones = torch.ones(512, 512, device=bench.device)
+    for _ in range(8):
+        ones = ones @ ones / 512
+    return ones[0, 0]
 
 
 def _gradients(layers: list[Any], bench: Bench) -> Any:
