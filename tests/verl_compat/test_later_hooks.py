@@ -113,8 +113,9 @@ WORKER = """
 import ray
 from verl.single_controller.base.worker import Worker
 from verl_hw_core.ray_support import holding, worker_device
-given = holding.Holding("GPU", 1.0, ({slot},), ("{slot}",), "CUDA_VISIBLE_DEVICES")
-context = SimpleNamespace(get_accelerator_ids=lambda: {{"GPU": ["{slot}"], "MLU": []}})
+class Context:
+    def get_accelerator_ids(self):
+        return {"GPU": [str(slot)], "MLU": []}
 def set_up():
     asked.clear()
     os.environ.pop("LOCAL_RANK", None)
@@ -123,18 +124,21 @@ def set_up():
     with mock.patch.object(type(platform), "set_device", autospec=True, side_effect=own) as select:
         Worker._setup_env_cuda_visible_devices(SimpleNamespace())
     return [platform.current_device(), os.environ.get("LOCAL_RANK"), select.call_count, list(asked)]
+by_row, by_hook = [], []
 with (
     mock.patch.object(ray, "is_initialized", lambda: True),
-    mock.patch.object(ray, "get_runtime_context", lambda: context),
+    mock.patch.object(ray, "get_runtime_context", Context),
     mock.patch("verl.utils.device.get_resource_name", lambda: "GPU"),
-    mock.patch.object(holding, "of_this_actor", lambda names: given),
     mock.patch.object(worker_device, "answer_for_this_worker", lambda devices: None),
 ):
-    row = set_up()
-    applied = "worker-device" in upstream.in_force()
-    upstream.restore("worker-device")
-    hook = set_up()
-answer(row=row, applied=applied, hook=hook, problems=problems())
+    for found in (by_row, by_hook):
+        for slot in range(3):
+            given = holding.Holding("GPU", 1.0, (slot,), (str(slot),), "CUDA_VISIBLE_DEVICES")
+            with mock.patch.object(holding, "of_this_actor", lambda names: given):
+                found.append(set_up())
+        found.append("worker-device" in upstream.in_force())
+        upstream.restore("worker-device")
+answer(row=by_row, hook=by_hook, problems=problems())
 """
 
 ANSWERS = """
@@ -172,29 +176,25 @@ def test_the_platform_has_the_hooks_whether_or_not_verl_does(chip, hooks):
     assert found["problems"] == []
 
 
-@pytest.mark.parametrize("hooks", [True, False])
-def test_padding_helpers_come_by_the_hook_or_by_the_row(chip, hooks):
-    found = chip.run(later(hooks) + HELPERS)
+@pytest.mark.parametrize(
+    ("hooks", "log_probs"), [(False, ()), (True, ()), (True, ("all",)), (True, ("all", "response"))]
+)
+def test_padding_helpers_come_by_the_hook_or_by_the_row(chip, hooks, log_probs):
+    """``log_probs``: which of verl's functions take what they need from the helpers, and so work on any device."""
+    found = chip.run(later(hooks, log_probs) + HELPERS)
     assert (found["same"], found["device"]) == (True, "mlu:0")
     assert ("padding-helpers" in found["in_force"]) == (not hooks)
     assert found["asked"] == (["verl_hw_core.training.padding"] if hooks else [])
-    assert found["problems"] == []
-
-
-@pytest.mark.parametrize("log_probs", [(), ("all",), ("all", "response")])
-def test_log_probs_are_replaced_while_one_of_verls_own_fails(chip, log_probs):
-    found = chip.run(later(True, log_probs) + HELPERS)
     assert ("rmpad-log-probs" in found["in_force"]) == (len(log_probs) < 2)
     assert found["log_probs"] == pytest.approx([0, 0], abs=1e-6)
     assert found["problems"] == []
 
 
-@pytest.mark.parametrize("slot", [0, 1, 2])
-def test_a_workers_device_is_selected_once_and_is_the_same_by_the_row_and_by_the_hook(chip, slot):
-    found = chip.run(later() + WORKER.format(slot=slot))
-    assert found["applied"]
-    assert found["row"] == [slot, str(slot), 1, []]  # verl's own method is not run
-    assert found["hook"] == [slot, str(slot), 1, ["worker"]]
+def test_a_workers_device_is_selected_once_and_is_the_same_by_the_row_and_by_the_hook(chip):
+    found = chip.run(later() + WORKER)
+    # With the row verl's own method is not run; without it that method asks the hook.
+    assert found["row"] == [*([slot, str(slot), 1, []] for slot in range(3)), True]
+    assert found["hook"] == [*([slot, str(slot), 1, ["worker"]] for slot in range(3)), False]
     assert found["problems"] == []
 
 
