@@ -232,8 +232,8 @@ def sums(tensor: torch.Tensor) -> list[float]:
 def main() -> None:
     folder, names = Path(sys.argv[1]), sys.argv[2:]
     torch.set_num_threads(1)
-    write_models(folder)
     cases = [case for case in (*CASES, *EXPERTS) if case.name in names]
+    write_models(folder, sorted({case.model for case in cases}))
     wanted = sorted(
         {(case.model, case.model_type) for case in cases if (case.model, case.model_type) != ("tied", "value_model")}
     )

@@ -41,8 +41,18 @@ every_cell = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory) -> Path:
-    return write_reference(tmp_path_factory.mktemp("models"), EXPERTS)
+def selected(request) -> dict[str, list[Case]]:
+    """The cells that this session is to run, by device."""
+    found: dict[str, dict[str, Case]] = {}
+    for item in request.session.items:
+        if item.path == request.path and "vendor" in (given := item.callspec.params):
+            found.setdefault(given["vendor"], {})[given["name"]] = BY_NAME[given["name"]]
+    return {vendor: list(cells.values()) for vendor, cells in found.items()}
+
+
+@pytest.fixture(scope="module")
+def models(selected, tmp_path_factory) -> Path:
+    return write_reference(tmp_path_factory.mktemp("models"), [case for cells in selected.values() for case in cells])
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +61,14 @@ def reference(models) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def ran(request, models, tmp_path_factory):
+def ran(selected, models, tmp_path_factory):
     """Return a function that gives what each rank of a cell wrote; a device's cells run when the first is asked for."""
-    chosen: dict[str, list[Case]] = {}
-    for item in request.session.items:
-        if item.path == request.path and "vendor" in (given := item.callspec.params):
-            case = BY_NAME[given["name"]]
-            if case not in chosen.setdefault(given["vendor"], []):
-                chosen[given["vendor"]].append(case)
     results: dict[str, dict[str, list[dict]]] = {}
 
     def of(vendor: str, name: str) -> list[dict]:
         if vendor not in results:
             out = tmp_path_factory.mktemp(vendor) / "out"
-            results[vendor] = run_cases(vendor, models, out, chosen[vendor], **DEVICES[vendor])
+            results[vendor] = run_cases(vendor, models, out, selected[vendor], **DEVICES[vendor])
         return results[vendor][name]
 
     return of

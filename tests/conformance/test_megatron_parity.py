@@ -20,8 +20,8 @@ from safetensors import safe_open
 SHARP = 1e-5
 ROUNDED = {"bfloat16": 5e-3, "float16": 1e-3}
 BY_NAME = {case.name: case for case in CASES}
-# One for each way to share a model, and bfloat16 with a checkpoint and a value head.
-IN_CI = {"tp2-sequence-parallel": 1, "bf16-critic": 1, "pp2": 2, "ep2": 2, "cp2": 2}
+# One for each way to share a model (experts: test_experts.py), and bfloat16 with a checkpoint and a value head.
+IN_CI = {"tp2-sequence-parallel": 1, "bf16-critic": 1, "pp2": 2, "cp2": 2}
 
 
 def _param(case: Case):
