@@ -11,7 +11,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 
 from verl_hw_core import reduction
 from verl_hw_core.facts.run_facts import record_engine
-from verl_hw_core.training import attention, experts, preparation
+from verl_hw_core.training import attention, experts, preparation, unread
 from verl_hw_core.training.attention import usable_attention
 from verl_hw_core.training.gradients import WatchedEngine
 from verl_hw_core.training.preparation import prepare
@@ -22,12 +22,14 @@ class AcceleratorFSDPMixin(WatchedEngine):
 
     model_config: Any
     engine_config: Any
+    optimizer_config: Any
     device_mesh: Any
     module: Any
     scaler: Any
 
     def __init__(self, model_config: Any, engine_config: Any, *args: Any, **kwargs: Any) -> None:
         platform = get_platform()
+        unread.refuse_unread_by_fsdp(model_config, engine_config)
         reduction.install(platform.device_name)
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
             preparation.require_loss_scaling(platform.vendor_name, platform.device_name)
@@ -41,6 +43,11 @@ class AcceleratorFSDPMixin(WatchedEngine):
         if not self.engine_config.forward_only:
             self.watch_gradients(self.module)
         record_engine(self)
+
+    def train_batch(self, data: Any, loss_function: Any) -> Any:
+        """Train as verl does, unless the loss' configuration asks for what nothing reads."""
+        unread.refuse_unread_by_loss(loss_function, self.engine_config, self.optimizer_config)
+        return super().train_batch(data, loss_function)  # type: ignore[misc]
 
     def _build_module(self) -> Any:
         if not self.model_config.use_liger:  # Liger replaces the same parts

@@ -17,7 +17,7 @@ from verl.workers.engine.base import BaseEngine
 from verl_hw_core import megatron, reduction, upstream
 from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.megatron import settings
-from verl_hw_core.training import memory
+from verl_hw_core.training import memory, unread
 from verl_hw_core.training.gradients import WatchedEngine
 from verl_hw_core.training.preparation import prepare_device
 
@@ -59,12 +59,13 @@ class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
             _combined[cls] = cls if issubclass(cls, engine) else type(cls.__name__, (cls, engine), names)
         return _combined[cls]
 
-    def __init__(self, model_config: Any, engine_config: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, model_config: Any, engine_config: Any, optimizer_config: Any, *args: Any, **kwargs: Any) -> None:
         platform = get_platform()
         settings.require_possible(engine_config, platform.device_name)
+        unread.refuse_unread_by_megatron(model_config, engine_config, optimizer_config)
         reduction.install(platform.device_name)
         prepare_device(platform)
-        super().__init__(model_config, engine_config, *args, **kwargs)
+        super().__init__(model_config, engine_config, optimizer_config, *args, **kwargs)
 
     def initialize(self) -> None:
         """Build model, optimizer and scheduler as verl does, then note what was built for whoever asked."""
@@ -76,6 +77,11 @@ class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
         if not self.engine_config.forward_only:
             self.watch_gradients(self.module)
         record_engine(self)
+
+    def train_batch(self, data: Any, loss_function: Any) -> Any:
+        """Train as verl does, unless the loss' configuration asks for what nothing reads."""
+        unread.refuse_unread_by_loss(loss_function, self.engine_config, self.optimizer_config)
+        return super().train_batch(data, loss_function)
 
     def load_checkpoint(self, local_path: str, *args: Any, **kwargs: Any) -> None:
         """Load as verl does; a checkpoint that another parallel layout wrote is refused before anything is changed."""

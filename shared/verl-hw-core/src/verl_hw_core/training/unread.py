@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 The verl-hw authors
+# SPDX-License-Identifier: Apache-2.0
+"""Settings that verl (0.9.1) has and its engines never read: refused, since the run would train something else.
+
+That nothing reads them is kept true by tests/conformance/test_settings_walk.py, which trains with each.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from verl_hw_core.errors import UnsupportedModelSettingError
+
+_GRAD_CLIP = 1.0  # defaults of verl's configuration
+_LORA_ALPHA = 32
+_BETAS = (0.9, 0.999)
+
+
+def refuse_unread_by_fsdp(model_config: Any, engine_config: Any) -> None:
+    """Refuse, before the model is built, what verl's FSDP engines would leave out.
+
+    Args:
+        model_config: verl's ``HFModelConfig``.
+        engine_config: verl's ``FSDPEngineConfig``.
+
+    Raises:
+        UnsupportedModelSettingError: The configuration asks for it; the text has the setting that works.
+    """
+    rank, lora = model_config.lora_rank, model_config.lora
+    adapter = model_config.lora_adapter_path
+    _refuse(
+        "FSDP",
+        {
+            f"model.lora.rank={lora.get('rank')}": (
+                lora.get("rank", 0) not in (0, rank),
+                f"the rank of adapters is model.lora_rank, which is {rank}: set that one, or the whole model is trained",
+            ),
+            f"model.lora.adapter_path={lora.get('adapter_path')}": (
+                lora.get("adapter_path") not in (None, adapter),
+                "set model.lora_adapter_path",
+            ),
+            f"model.lora.alpha={lora.get('alpha')}": (
+                rank > 0 and lora.get("alpha", _LORA_ALPHA) not in (_LORA_ALPHA, model_config.lora_alpha),
+                "set model.lora_alpha",
+            ),
+            f"model.lora.dropout={lora.get('dropout')}": (
+                rank > 0 and lora.get("dropout", 0) > 0,
+                "its adapters have no dropout: set it to 0",
+            ),
+            f"model.lora_adapter_path={adapter}": (
+                rank == 0 and adapter is not None,
+                "without model.lora_rank: set that to the adapter's rank, or the whole model is trained",
+            ),
+            "model.mtp.enable_train=True": (
+                bool(model_config.mtp.enable and model_config.mtp.enable_train),
+                "it does not train these layers: set it to False, or use strategy=megatron",
+            ),
+            f"dtype={engine_config.dtype}": (
+                _is_other_precision(engine_config),
+                "set +mixed_precision.param_dtype beside it, which decides alone",
+            ),
+        },
+    )
+
+
+def _is_other_precision(engine_config: Any) -> bool:
+    from verl.utils.torch_dtypes import PrecisionType
+
+    chosen = (engine_config.mixed_precision or {}).get("param_dtype", "bf16")
+    named = engine_config.dtype or "bfloat16"
+    return named != "bfloat16" and PrecisionType.to_dtype(named) != PrecisionType.to_dtype(chosen)
+
+
+def refuse_unread_by_megatron(model_config: Any, engine_config: Any, optimizer_config: Any) -> None:
+    """Refuse, before the model is built, what verl's Megatron engines would leave out.
+
+    Args:
+        model_config: verl's ``HFModelConfig``.
+        engine_config: verl's ``McoreEngineConfig``.
+        optimizer_config: verl's ``McoreOptimizerConfig``; None for a reference policy.
+
+    Raises:
+        UnsupportedModelSettingError: The configuration asks for it; the text has the setting that works.
+    """
+    rank, lora = model_config.lora_rank, model_config.lora
+    adapter = model_config.lora_adapter_path
+    problems = {
+        f"model.lora_rank={rank}": (
+            rank not in (0, lora.get("rank", 0)),
+            "the rank of adapters is model.lora.rank: set that one, or the whole model is trained",
+        ),
+        f"model.lora_adapter_path={adapter}": (
+            adapter not in (None, lora.get("adapter_path")),
+            "set model.lora.adapter_path",
+        ),
+    }
+    if optimizer_config is not None and not engine_config.forward_only:
+        betas = tuple(optimizer_config.betas)
+        overrides = optimizer_config.override_optimizer_config or {}
+        taken = tuple(overrides.get(name, own) for name, own in zip(("adam_beta1", "adam_beta2"), _BETAS, strict=True))
+        problems[f"optim.betas={list(betas)}"] = (
+            str(optimizer_config.optimizer).lower() == "adam" and betas not in (_BETAS, taken),
+            f"set optim.override_optimizer_config={{adam_beta1: {betas[0]}, adam_beta2: {betas[1]}}}",
+        )
+    _refuse("Megatron", problems)
+
+
+def refuse_unread_by_loss(loss_function: Any, engine_config: Any, optimizer_config: Any) -> None:
+    """Refuse, before the first step, settings of the actor and critic that reach neither the loss nor the engine.
+
+    Args:
+        loss_function: verl's loss with its configuration as argument ``config``; any other is not looked at.
+        engine_config: Configuration of the engine that trains.
+        optimizer_config: Configuration of its optimizer.
+
+    Raises:
+        UnsupportedModelSettingError: The configuration asks for it; the text has the setting that works.
+    """
+    config = getattr(loss_function, "keywords", {}).get("config")
+    if config is None:
+        return
+    clip = getattr(config, "grad_clip", _GRAD_CLIP)
+    sequence_ranks = getattr(config, "ulysses_sequence_parallel_size", 1)
+    quantization = getattr(config, "qat", None)
+    _refuse(
+        type(config).__name__,
+        {
+            f"grad_clip={clip}": (
+                clip not in (_GRAD_CLIP, optimizer_config.clip_grad),
+                f"gradients are clipped at optim.clip_grad, which is {optimizer_config.clip_grad}: set that one",
+            ),
+            f"ulysses_sequence_parallel_size={sequence_ranks}": (
+                sequence_ranks not in (1, getattr(engine_config, "ulysses_sequence_parallel_size", 1)),
+                "the engine's own is 1: set critic.fsdp.ulysses_sequence_parallel_size",
+            ),
+            "freeze_vision_tower=True": (
+                bool(getattr(config, "freeze_vision_tower", False)),
+                "the tower would be trained: set it to False",
+            ),
+            "qat.enable=True": (
+                bool(getattr(quantization, "enable", False)) and not getattr(engine_config.qat, "enable", False),
+                "set fsdp_config.qat (megatron.qat), the engine's own",
+            ),
+            "use_rollout_log_probs=True": (
+                bool(getattr(config, "use_rollout_log_probs", False)),
+                "set algorithm.rollout_correction.bypass_mode=True",
+            ),
+        },
+    )
+
+
+def _refuse(who: str, problems: Mapping[str, tuple[bool, str]]) -> None:
+    """Raise if any of ``setting: (asked for, what to do)`` was asked for."""
+    found = [f"{setting} ({remedy})" for setting, (asked, remedy) in problems.items() if asked]
+    if found:
+        raise UnsupportedModelSettingError(f"verl never reads under {who}: {'; '.join(found)}")
