@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM
 from verl.plugin.platform import get_platform
-from verl.workers.config import CheckpointEngineConfig, HFModelConfig, RolloutConfig
+from verl.workers.config import CheckpointEngineConfig, HFModelConfig, PrometheusConfig, RolloutConfig
 from verl.workers.rollout.utils import ensure_async_iterator
 
 from verl_hw_core.errors import VerlHwError
@@ -76,6 +76,12 @@ def refusals(model_config) -> dict[str, str]:
         "logprobs_mode": (rollout_config(logprobs_mode="raw_logits"), model_config),
         "load_format": (rollout_config(load_format="gguf"), model_config),
         "quantization": (rollout_config(quantization="fp8"), model_config),
+        "qat": (rollout_config(qat={"enable": True}), model_config),
+        "pipeline_model_parallel_size": (rollout_config(pipeline_model_parallel_size=2), model_config),
+        "enable_rollout_routing_replay": (rollout_config(enable_rollout_routing_replay=True), model_config),
+        "prometheus.enable": (rollout_config(prometheus=PrometheusConfig(enable=True)), model_config),
+        "rollout.temperature=0": (rollout_config(do_sample=False), model_config),
+        "repetition_penalty": (rollout_config(repetition_penalty=1.2), model_config),
         "lora.merge": (rollout_config(), {"lora_rank": 8}),
         "checkpoint_engine.backend": (
             rollout_config(checkpoint_engine=CheckpointEngineConfig(backend="delta_sharded")),

@@ -3,11 +3,13 @@
 """verl trains on a simulated device as on a plain CPU under every setting that the walk runs (settings_walk.tsv).
 
 A case says what a setting does to the numbers: ``changes`` them as it does on the CPU, leaves them the ``same``, or is
-``refused``. Each runs with FSDP2 and FSDP on one and two ranks; the reference is verl's FSDP2 engine on the CPU. A
+``refused``. Each runs on one and two ranks with FSDP2 and FSDP, or Megatron, or all three where they share the setting;
+the reference is verl's FSDP2 engine on the CPU. What only Megatron has is compared with Megatron beside it. A
 setting that is said to change numbers and does not is one that got lost.
 """
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -22,9 +24,10 @@ from verl_settings import Row, rows
 from verl_hw_sim import simulated_environment
 
 HERE = Path(__file__).parent
+PATHS = (HERE, HERE.parent / "support")
 DEADLINE_S = 1500
 RANKS = (1, 2)
-STRATEGIES = {"fsdp2": (), "fsdp": ("actor_rollout_ref.actor.strategy=fsdp", "critic.strategy=fsdp")}
+STRATEGIES = ("fsdp2", "fsdp", "megatron")
 ON_CPU = {
     "VERL_PLATFORM": "cpu_reference",
     "VERL_USE_EXTERNAL_MODULES": "cpu_reference",
@@ -59,6 +62,7 @@ class Case:
         expected: ``changes``, ``same`` or ``refused``.
         overrides: Overrides of verl's configuration, those of the run that it is compared with first.
         beside: Overrides of that run.
+        strategies: Of :data:`STRATEGIES`, those that have the setting.
         ranks: Numbers of ranks that it is for.
     """
 
@@ -66,6 +70,7 @@ class Case:
     expected: str
     overrides: tuple[str, ...]
     beside: tuple[str, ...]
+    strategies: tuple[str, ...]
     ranks: tuple[int, ...] = RANKS
 
     @classmethod
@@ -76,12 +81,26 @@ class Case:
         own, _, beside = settings.partition("|")
         common = tuple(map(whole_path, beside.split()))
         if "critic." in own and "critic." not in beside:
-            common = ("critic.strategy=fsdp2", *common)  # so that both runs train a critic
+            common = ("critic.enable=True", *common)  # so that both runs train a critic
         numbers = (int(ranks),) if ranks else RANKS
-        return cls(row.pattern, expected, (*common, *map(whole_path, own.split())), common, numbers)
+        strategies = STRATEGIES if row.pattern.startswith("*") else STRATEGIES[:2]
+        if row.pattern.startswith("Mcore"):
+            strategies = STRATEGIES[2:]
+        return cls(row.pattern, expected, (*common, *map(whole_path, own.split())), common, strategies, numbers)
 
     def __str__(self) -> str:
         return f"{self.pattern}: {' '.join(self.overrides[len(self.beside) :])}"
+
+    @property
+    def runs(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The configurations that it needs."""
+        return self.overrides, self.beside
+
+
+def with_strategy(overrides: tuple[str, ...], strategy: str) -> tuple[str, ...]:
+    """The overrides under a strategy; FSDP2 is the program's own choice."""
+    role = "critic" if any(one.lstrip("+").startswith("critic.") for one in overrides) else "actor_rollout_ref.actor"
+    return (*overrides, f"{role}.strategy=fsdp") if strategy == "fsdp" else overrides
 
 
 def whole_path(override: str) -> str:
@@ -100,20 +119,27 @@ every_case = pytest.mark.parametrize(
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]
 
 
-def run_program(models: Path, out: Path, environment: dict[str, str], cases: list[tuple[str, ...]]) -> dict:
+def run_program(
+    engine: str, models: Path, out: Path, environment: dict[str, str], cases: list[tuple[str, ...]]
+) -> dict:
     """Run the program; returns ``overrides -> ranks -> what each rank wrote``."""
+    if not cases:
+        return {}
     out.mkdir()
     (out / "cases.json").write_text(json.dumps(cases))
     log = out / "log.txt"
+    arguments = [HERE / "walk_program.py", engine, models, out, out / "cases.json", *RANKS]
     with log.open("w") as stream:
         finished = subprocess.run(
-            [sys.executable, "-W", "ignore", str(HERE / "walk_program.py"), *map(str, (models, out, out / "cases.json", *RANKS))],
-            env=clean_environment(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=str(HERE), **environment),
+            [sys.executable, "-W", "ignore", *map(str, arguments)],
+            env=clean_environment(
+                OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", PYTHONPATH=os.pathsep.join(map(str, PATHS)), **environment
+            ),
             stdout=stream,
             stderr=subprocess.STDOUT,
             timeout=scaled(DEADLINE_S),
             check=False,
-        )  # fmt: skip
+        )
     assert finished.returncode == 0, log.read_text()[-3000:]
     written = {
         size: [json.loads((out / f"result-{size}-{rank}.json").read_text()) for rank in range(size)] for size in RANKS
@@ -124,15 +150,19 @@ def run_program(models: Path, out: Path, environment: dict[str, str], cases: lis
     }
 
 
+def runs_of(cases: list[Case], strategy: str) -> list[tuple[str, ...]]:
+    """The configurations that cases need under a strategy."""
+    return sorted({with_strategy(run, strategy) for case in cases if strategy in case.strategies for run in case.runs})
+
+
 @pytest.fixture(scope="module")
-def selected(request) -> list[tuple[str, ...]]:
-    """Configurations of the selected cases and of what they are compared with."""
-    cases = [
+def selected(request) -> list[Case]:
+    """The cases of the selected tests."""
+    return [
         item.callspec.params["case"]
         for item in request.session.items
         if item.path == request.path and "case" in getattr(item, "fixturenames", ())
     ]
-    return sorted({one for case in cases for one in (case.overrides, case.beside)})
 
 
 @pytest.fixture(scope="module")
@@ -145,16 +175,19 @@ def models(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def simulated(models, selected) -> dict[str, dict]:
-    """By strategy."""
-    cases = [(*case, *added) for added in STRATEGIES.values() for case in selected]
-    found = run_program(models, models / "simulated", simulated_environment("cambricon", max(RANKS)), cases)
-    return {name: {case: found[(*case, *added)] for case in selected} for name, added in STRATEGIES.items()}
+    """By strategy; FSDP2 and FSDP share a program."""
+    device = simulated_environment("cambricon", max(RANKS))
+    both = [*runs_of(selected, "fsdp2"), *runs_of(selected, "fsdp")]
+    fsdp = run_program("fsdp", models, models / "fsdp", device, both)
+    device |= {"VERL_USE_EXTERNAL_MODULES": "megatron_float32"}
+    megatron = run_program("megatron", models, models / "megatron", device, runs_of(selected, "megatron"))
+    return {"fsdp2": fsdp, "fsdp": fsdp, "megatron": megatron}
 
 
 @pytest.fixture(scope="module")
 def reference(models, selected) -> dict:
     """verl's own FSDP2 engine on the CPU, without our wheels."""
-    return run_program(models, models / "reference", ON_CPU, selected)
+    return run_program("fsdp", models, models / "reference", ON_CPU, runs_of(selected, "fsdp2"))
 
 
 def numbers(written: dict) -> dict[str, float]:
@@ -169,7 +202,7 @@ def numbers(written: dict) -> dict[str, float]:
     return found | {f"change of {name}": norm for name, (_, norm) in written["changes"].items()}
 
 
-def difference(found: dict, expected: dict, names: set[str] | None = None) -> tuple[float, str]:
+def difference(found: dict, expected: dict) -> tuple[float, str]:
     """The largest relative difference, and where; numbers are relative to the largest of their kind."""
     one, other = numbers(found), numbers(expected)
     assert one.keys() == other.keys()
@@ -180,11 +213,11 @@ def difference(found: dict, expected: dict, names: set[str] | None = None) -> tu
 
 def every_run(case: Case, simulated: dict, reference: dict):
     """Yield (strategy, ranks, the case's run, the run beside it, their CPU runs) for every rank."""
-    for strategy, found in simulated.items():
+    for strategy in case.strategies:
         for size in case.ranks:
             for rank in range(size):
-                pick = [runs[name][size][rank] for runs in (found, reference) for name in (case.overrides, case.beside)]
-                yield strategy, size, *pick
+                found = [simulated[strategy][with_strategy(run, strategy)][size][rank] for run in case.runs]
+                yield strategy, size, *found, *(reference[run][size][rank] if reference else None for run in case.runs)
 
 
 @every_case
@@ -192,11 +225,16 @@ def test_a_setting_does_what_its_row_says(case: Case, simulated, reference):
     for strategy, size, found, beside, cpu, cpu_beside in every_run(case, simulated, reference):
         where = f"{strategy} on {size}"
         if case.expected == "refused":
-            assert "error" in found, f"{where}: trains, with {difference(found, beside)} beside {case.beside}"
+            assert "error" in found, f"{where}: trains, and differs by {difference(found, beside)} from {case.beside}"
             continue
-        if "FSDP never averages" in found.get("error", "") and strategy == "fsdp":
+        if strategy == "fsdp" and "fsdp_size=1" in found.get("error", ""):
             continue  # one rank a shard, which test_gradient_settings.py speaks of
-        expected = cpu_beside if case.expected == "same" else cpu
+        if case.pattern.startswith("Mcore"):
+            expected = beside if case.expected == "same" else found
+        elif strategy == "megatron" and "critic.enable=True" in case.beside:
+            expected = beside if case.expected == "same" else found  # FSDP's value head has a bias, Megatron's none
+        else:
+            expected = cpu_beside if case.expected == "same" else cpu
         assert difference(found, expected)[0] < NEAR, (where, difference(found, expected))
         if case.expected == "changes":
             assert difference(found, beside)[0] > CHANGED, f"{where}: no number changes"
@@ -205,15 +243,18 @@ def test_a_setting_does_what_its_row_says(case: Case, simulated, reference):
 @pytest.mark.parametrize("beside", sorted({case.beside for case in CASES}), ids=" ".join)
 def test_ranks_and_strategies_agree(beside: tuple[str, ...], simulated, reference):
     """Without this, a reference that is wrong on two ranks would make the simulated device right."""
-    if beside not in reference:
-        pytest.skip("none of its cases is selected")
-    expected = reference[beside][1][0]
-    if any("shuffle" in override for override in beside):
-        pytest.skip("each rank shuffles on its own")
-    for found in (reference, *simulated.values()):
-        for size in RANKS:
-            for rank in found[beside][size]:
-                left = {
-                    name: value for name, value in numbers(rank).items() if name.startswith(("grad_norm", "change"))
-                }
-                assert left == pytest.approx({name: numbers(expected)[name] for name in left}, rel=1e-4, abs=1e-9)
+    if beside not in reference or any("shuffle" in override for override in beside):
+        pytest.skip("none of its cases is selected, or each rank shuffles on its own")
+    expected = numbers(reference[beside][1][0])
+    for found in (reference[beside], *(simulated[name][with_strategy(beside, name)] for name in STRATEGIES[:2])):
+        for rank in (one for size in RANKS for one in found[size]):
+            whole = {key: value for key, value in numbers(rank).items() if key.startswith(("grad_norm", "change"))}
+            assert whole == pytest.approx({key: expected[key] for key in whole}, rel=1e-4, abs=1e-9)
+
+
+def all_runs():
+    """Yield (overrides, added, engine) of every run; for a look at them without running any."""
+    for strategy in STRATEGIES:
+        engine = "megatron" if strategy == "megatron" else "fsdp"
+        for run in runs_of(CASES, strategy):
+            yield run, (), engine

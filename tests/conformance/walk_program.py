@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train two mini-batches with verl's own worker under each configuration of a list, and write down the numbers.
 
-Usage: ``python walk_program.py MODELS_FOLDER OUT_FOLDER CASES.json WORLD_SIZE...``, where CASES.json holds lists of
-overrides of verl's configuration. The configuration is composed as ``main_ppo`` composes it, and becomes a worker and
-batches as verl's trainer makes them, so that a setting which verl loses on the way is seen to have no effect.
+Usage: ``python walk_program.py ENGINE MODELS_FOLDER OUT_FOLDER CASES.json WORLD_SIZE...``, where ENGINE is ``fsdp`` or
+``megatron`` and CASES.json holds lists of overrides of verl's configuration. The configuration is composed as
+``main_ppo`` composes it, and becomes a worker and batches as verl's trainer makes them, so that a setting which verl
+loses on the way is seen to have no effect.
 """
 
 import gc
@@ -12,7 +13,8 @@ import json
 import os
 import sys
 import warnings
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,14 @@ import torch
 import torch.distributed as dist
 import verl
 from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf, open_dict
 from rank_start import run_ranks
 from verl import DataProto
 from verl.plugin.platform import get_platform
 from verl.utils import tensordict_utils as tu
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 from verl.utils.model import compute_position_id_with_mask
+from verl.workers.engine import EngineRegistry
 from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker, TrainingWorkerConfig
 from verl.workers.utils.losses import value_loss
 from verl.workers.utils.padding import left_right_2_no_padding
@@ -34,9 +38,13 @@ SEQUENCES, LENGTH, RESPONSE, VOCABULARY, MINI_BATCHES = 8, 16, 8, 256, 2
 EXACT = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
 
 
-def baseline(models: Path, ranks: int) -> list[str]:
-    """fp32, no compiler, and an epsilon that keeps AdamW from turning rounding into steps; two mini-batches."""
-    shared = [
+def baseline(engine: str, models: Path, ranks: int) -> list[str]:
+    """fp32, no compiler, and an epsilon that keeps AdamW from turning rounding into steps; two mini-batches.
+
+    No weight decay: Megatron, unlike FSDP, spares biases and norms.
+    """
+    found = [
+        f"model_engine={'dp' if engine == 'fsdp' else engine}",
         f"trainer.n_gpus_per_node={ranks}",
         f"data.train_batch_size={SEQUENCES}",
         "actor_rollout_ref.rollout.name=hf_bringup",
@@ -44,29 +52,59 @@ def baseline(models: Path, ranks: int) -> list[str]:
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2",
         f"actor_rollout_ref.actor.ppo_mini_batch_size={SEQUENCES // MINI_BATCHES}",
     ]
-    for role, engine, model in (
-        ("actor_rollout_ref.actor", "fsdp_config", "actor_rollout_ref.model"),
-        ("critic", "fsdp", "critic.model"),
-    ):
+    for role in ("actor_rollout_ref.actor", "critic"):
+        model = "critic.model" if role == "critic" else "actor_rollout_ref.model"
         folder = "value_model" if role == "critic" else "language_model"
-        shared += [
+        found += [
             f"{model}.path={models / folder}",
-            f"{model}.override_config={{attn_implementation:sdpa}}",
-            f"{role}.strategy=fsdp2",
+            f"+{model}.override_config.attn_implementation=sdpa",
             f"{role}.ppo_micro_batch_size_per_gpu=2",
-            f"{role}.{engine}.use_torch_compile=False",
-            f"+{role}.{engine}.mixed_precision={EXACT}",
             f"{role}.optim.lr=1e-3",
+            f"{role}.optim.weight_decay=0.0",
             f"{role}.optim.total_training_steps=10",
-            f"{role}.optim.override_optimizer_config={{eps:1e-4}}",
+            *(_fsdp(role) if engine == "fsdp" else _megatron(role)),
         ]
-    return shared
+    return found
 
 
-def composed(overrides: list[str]) -> Any:
+def _fsdp(role: str) -> list[str]:
+    engine = "critic.fsdp" if role == "critic" else f"{role}.fsdp_config"
+    return [
+        f"{role}.strategy=fsdp2",
+        f"{engine}.use_torch_compile=False",
+        f"+{engine}.mixed_precision={EXACT}",
+        f"++{role}.optim.override_optimizer_config={{eps:1e-4}}",
+    ]
+
+
+def _megatron(role: str) -> list[str]:
+    """float32 is verl's to refuse and megatron_float32.py's to allow."""
+    return [
+        f"{role}.megatron.vanilla_mbridge=True",
+        f"{role}.megatron.dtype=float32",
+        f"++{role}.optim.override_optimizer_config={{adam_eps:1e-4}}",
+    ]
+
+
+@cache
+def composed(engine: str, models: Path, ranks: int) -> DictConfig:
+    """verl's configuration with the baseline's overrides; composing costs more than training here."""
     folder = Path(verl.__file__).parent / "trainer" / "config"
     with initialize_config_dir(config_dir=str(folder), version_base=None):
-        return compose("ppo_trainer", overrides=overrides)
+        config = compose("ppo_trainer", overrides=baseline(engine, models, ranks))
+    with open_dict(config):
+        for section in ("reward", "reward_model", "distillation", "skip", "transfer_queue"):
+            del config[section]  # copying what no worker reads takes longer than a step
+    return config
+
+
+def overridden(config: DictConfig, overrides: list[str]) -> DictConfig:
+    """A copy with ``path=value`` set; as with hydra, ``+path=value`` adds what is not there."""
+    config = deepcopy(config)
+    for override in overrides:
+        path, text = override.lstrip("+").split("=", 1)
+        OmegaConf.update(config, path, OmegaConf.from_dotlist([f"value={text}"]).value, force_add=override[0] == "+")
+    return config
 
 
 def critic_worker(config: Any) -> TrainingWorker:
@@ -138,11 +176,11 @@ def weights(engine: Any) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().cpu().double().clone() for name, tensor in engine.get_per_tensor_param()[0]}
 
 
-def run(models: Path, overrides: list[str]) -> dict[str, Any]:
+def run(kind: str, models: Path, overrides: list[str]) -> dict[str, Any]:
     """Numbers of inference and of one update (two mini-batches, each with a step of the optimizer)."""
     torch.manual_seed(0)
     is_critic = any(override.lstrip("+").startswith("critic.") for override in overrides)
-    config = composed([*baseline(models, dist.get_world_size()), *overrides])
+    config = overridden(composed(kind, models, dist.get_world_size()), overrides)
     validate_config(config, use_reference_policy=True, use_critic=is_critic)
     if is_critic:
         worker = critic_worker(config.critic)
@@ -184,27 +222,29 @@ def _numbers(value: Any) -> list[float]:
     return [float(one) for one in (value if isinstance(value, list) else [value])]
 
 
-def outcome(models: Path, overrides: list[str]) -> dict[str, Any]:
+def outcome(kind: str, models: Path, overrides: list[str]) -> dict[str, Any]:
     try:
-        return run(models, overrides)
+        return run(kind, models, overrides)
     except Exception as error:  # noqa: BLE001 - what a setting does is the question
         return {"error": f"{type(error).__name__}: {error}"}
     finally:
         gc.collect()
 
 
-def run_rank(models: Path, cases: list[list[str]], _rank: int) -> list[dict[str, Any]]:
+def run_rank(kind: str, models: Path, cases: list[list[str]], _rank: int) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore")
-    return [outcome(models, overrides) for overrides in cases]
+    return [outcome(kind, models, overrides) for overrides in cases]
 
 
 def main() -> None:
-    models, out, cases, *world_sizes = sys.argv[1:]
+    kind, models, out, cases, *world_sizes = sys.argv[1:]
     platform = get_platform()
     os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="0")  # verl's worker reads them; the group is there already
+    if kind == "megatron":
+        EngineRegistry.get_engine_cls("language_model", kind).load()  # imports Megatron before the forks
     place = Path(out), platform.device_name, platform.communication_backend_name()
     for size in map(int, world_sizes):
-        run_ranks(partial(run_rank, Path(models), json.loads(Path(cases).read_text())), size, *place)
+        run_ranks(partial(run_rank, kind, Path(models), json.loads(Path(cases).read_text())), size, *place)
 
 
 if __name__ == "__main__":

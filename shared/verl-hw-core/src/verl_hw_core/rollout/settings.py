@@ -98,6 +98,15 @@ def _features(rollout: Any) -> list[tuple[bool, str]]:
             rollout.load_format not in formats,
             f"rollout.load_format={rollout.load_format!r}; it has {', '.join(formats)}",
         ),
+        (
+            not rollout.do_sample,
+            "rollout.do_sample=False: verl's agent loop never reads it and would sample; set rollout.temperature=0",
+        ),
+        (
+            rollout.repetition_penalty != 1,
+            f"rollout.repetition_penalty={rollout.repetition_penalty}: verl's agent loop sends 1.0 with every request, "
+            "whatever this says; leave it at 1.0",
+        ),
         (rollout.quantization is not None, f"rollout.quantization={rollout.quantization!r} is not supported"),
         (bool((rollout.qat or {}).get("enable")), "quantization-aware training (rollout.qat) is not supported"),
         (

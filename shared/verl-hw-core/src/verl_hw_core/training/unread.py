@@ -32,7 +32,7 @@ def refuse_unread_by_fsdp(model_config: Any, engine_config: Any) -> None:
         {
             f"model.lora.rank={lora.get('rank')}": (
                 lora.get("rank", 0) not in (0, rank),
-                f"the rank of adapters is model.lora_rank, which is {rank}: set that one, or the whole model is trained",
+                f"the rank of adapters is model.lora_rank={rank}: set that one, or the whole model is trained",
             ),
             f"model.lora.adapter_path={lora.get('adapter_path')}": (
                 lora.get("adapter_path") not in (None, adapter),
