@@ -49,7 +49,7 @@ def _table(verdict: str, *heads: str) -> str:
 
 
 def _shown(row: Row) -> str:
-    return row.pattern.replace("*ActorConfig", "ActorConfig").replace("*CriticConfig", "CriticConfig")
+    return str(row.pattern).replace("*ActorConfig", "ActorConfig").replace("*CriticConfig", "CriticConfig")
 
 
 def _row_of(name: str) -> Row:

@@ -47,7 +47,7 @@ class AcceleratorFSDPMixin(WatchedEngine):
     def train_batch(self, data: Any, loss_function: Any) -> Any:
         """Train as verl does, unless the loss' configuration asks for what nothing reads."""
         unread.refuse_unread_by_loss(loss_function, self.engine_config, self.optimizer_config)
-        return super().train_batch(data, loss_function)  # type: ignore[misc]
+        return super().train_batch(data, loss_function)
 
     def _build_module(self) -> Any:
         if not self.model_config.use_liger:  # Liger replaces the same parts

@@ -109,7 +109,7 @@ def _keeps_order(device: str) -> bool:
     host = torch.full(values.shape, -1, dtype=torch.int32, pin_memory=True)
     host.copy_(values, non_blocking=True)
     back = host.to(device, non_blocking=True)
-    return torch.equal(back.cpu(), values.cpu())
+    return bool(torch.equal(back.cpu(), values.cpu()))
 
 
 @upstream.replaces("pinned-memory", "verl.workers.engine.fsdp.transformer_impl:CPUOffloadPolicy")

@@ -148,7 +148,7 @@ def _round_trips(bench: Bench, *, pinned: bool) -> None:
             host = torch.full((size,), -1.0, pin_memory=pinned)
             bench.module.synchronize()
             value = source + _busy(bench)
-            host = to_host(host, value)
+            host = to_host(host, value)  # type: ignore[no-untyped-call]
             value.fill_(-2)  # what comes later in the stream must not be in the copy
             back = host.to(bench.device, non_blocking=True)
             try:
