@@ -8,6 +8,8 @@ them here would fix verl's platform singleton before the next wheel has been hea
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
 from types import ModuleType
@@ -28,9 +30,6 @@ CONTRACT_VERSION = 1
 
 MINIMUM_VERL = Version("0.9")  # first release with verl.plugin and its entry-point group
 
-_ENGINE_MODULE = "verl.workers.engine"
-_CHECKPOINT_ENGINE_MODULE = "verl.checkpoint_engine"
-_TRANSFER_MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 _ROLLOUT_CONFIG_MODULE = "verl.workers.config.rollout"
 _ENGINE_BASE_MODULE = "verl.workers.engine.base"  # imported first of all that verl.workers.engine imports
 
@@ -73,9 +72,9 @@ def register(spec: HardwareSpec | str, *, platform: str, engines: str, contract:
     chosen = partial(_is_chosen, facts.key)
     if _ENGINE_BASE_MODULE not in sys.modules:  # too late otherwise, and asking for the platform would fix it
         upstream.when_imported(_ENGINE_BASE_MODULE, _defer_megatron, chosen)
-    upstream.when_imported(_ENGINE_MODULE, partial(_import_engines, facts.key))
-    upstream.when_imported(_CHECKPOINT_ENGINE_MODULE, partial(_register_weight_sync, facts.key))
-    upstream.when_imported(_TRANSFER_MODULE, _change_transfer, chosen)
+    upstream.when_imported("verl.workers.engine", partial(_import_engines, facts.key))
+    upstream.when_imported("verl.checkpoint_engine", partial(_register_weight_sync, facts.key))
+    upstream.when_imported("verl.workers.rollout.vllm_rollout.bucketed_weight_transfer", _change_transfer, chosen)
     if not facts.vllm_sleep and _ROLLOUT_CONFIG_MODULE not in sys.modules:  # as above
         upstream.when_imported(_ROLLOUT_CONFIG_MODULE, rollout_registry.refuse_sleep, chosen)
     hooks.install()
@@ -182,36 +181,27 @@ def _defer_megatron(_verl_module: ModuleType) -> None:
 
 def _import_engines(key: str, _verl_module: ModuleType) -> None:
     """Import the engines of vendor ``key``; runs right after verl has imported its own."""
-    vendor = vendors.get(key)
-    if vendor is None:
-        return
-    try:
-        importlib.import_module(vendor.engines)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - one vendor's engines must not stop verl or another vendor
-        load_report.report(
-            vendor.spec.distribution,
-            f"importing {vendor.engines}",
-            load_report.describe(error),
-            f"No {vendor.spec.display_name} training engine is available until this is mended",
-            error,
-        )
+    if vendor := vendors.get(key):
+        lost = f"No {vendor.spec.display_name} training engine is available until this is mended"
+        with _reported(vendor.spec, f"importing {vendor.engines}", lost, (Exception, SystemExit)):
+            importlib.import_module(vendor.engines)
 
 
 def _register_weight_sync(key: str, _verl_module: ModuleType) -> None:
     """Register the checkpoint engines of vendor ``key``; runs right after verl has imported its own."""
-    vendor = vendors.get(key)
-    if vendor is None:
-        return
+    if vendor := vendors.get(key):
+        lost = "Weights cannot be sent to separate rollout workers until this is mended"
+        with _reported(vendor.spec, "registering its checkpoint engines", lost):
+            importlib.import_module("verl_hw_core.weight_sync.engine").register(key)
+
+
+@contextmanager
+def _reported(spec: HardwareSpec, stage: str, lost: str, errors: Any = Exception) -> Iterator[None]:
+    """Report an error and go on: one vendor's part must not stop verl or another vendor."""
     try:
-        importlib.import_module("verl_hw_core.weight_sync.engine").register(key)
-    except Exception as error:  # noqa: BLE001 - as above
-        load_report.report(
-            vendor.spec.distribution,
-            "registering its checkpoint engines",
-            load_report.describe(error),
-            "Weights cannot be sent to separate rollout workers until this is mended",
-            error,
-        )
+        yield
+    except errors as error:
+        load_report.report(spec.distribution, stage, load_report.describe(error), lost, error)
 
 
 def _change_transfer(_verl_module: ModuleType) -> None:

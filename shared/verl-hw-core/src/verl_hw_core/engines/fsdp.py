@@ -12,9 +12,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 from verl_hw_core import reduction
 from verl_hw_core.facts.run_facts import record_engine
 from verl_hw_core.training import attention, experts, preparation, unread
-from verl_hw_core.training.attention import usable_attention
 from verl_hw_core.training.gradients import WatchedEngine
-from verl_hw_core.training.preparation import prepare
 
 
 class AcceleratorFSDPMixin(WatchedEngine):
@@ -33,7 +31,7 @@ class AcceleratorFSDPMixin(WatchedEngine):
         reduction.install(platform.device_name)
         if PrecisionType.is_fp16((engine_config.mixed_precision or {}).get("param_dtype")):
             preparation.require_loss_scaling(platform.vendor_name, platform.device_name)
-        prepare(platform, model_config, engine_config)
+        preparation.prepare(platform, model_config, engine_config)
         super().__init__(model_config, engine_config, *args, **kwargs)  # type: ignore[call-arg]
         reduction.require_averaging(self.device_mesh, engine_config)
 
@@ -44,38 +42,31 @@ class AcceleratorFSDPMixin(WatchedEngine):
             self.watch_gradients(self.module)
         record_engine(self)
 
-    def train_batch(self, data: Any, loss_function: Any) -> Any:
-        """Train as verl does, unless the loss' configuration asks for what nothing reads."""
-        unread.refuse_unread_by_loss(loss_function, self.engine_config, self.optimizer_config)
-        return super().train_batch(data, loss_function)
-
     def _build_module(self) -> Any:
         if not self.model_config.use_liger:  # Liger replaces the same parts
             # verl declares this hook and never calls it (0.9.0, 0.9.1, main).
             get_platform().apply_model_patches(self.model_config.hf_config.model_type)
         requested = self.model_config.override_config.get("attn_implementation")
-        with usable_attention(requested, self.engine_config.ulysses_sequence_parallel_size):
+        with attention.usable_attention(requested, self.engine_config.ulysses_sequence_parallel_size):
             module = super()._build_module()  # type: ignore[misc]
-        platform = get_platform()
-        device = torch.device(platform.device_name, platform.current_device())
-        experts.choose(module, device, self._compute_dtype())
+        dtype = (self.engine_config.mixed_precision or {}).get("param_dtype", "bf16")  # verl's own default
+        experts.choose(module, _current_device(), PrecisionType.to_dtype(dtype))
         if self.model_config.use_remove_padding:
             attention.require_separate_sequences(module)
         return module
 
-    def _compute_dtype(self) -> torch.dtype:
-        name = (self.engine_config.mixed_precision or {}).get("param_dtype", "bf16")  # verl's own default
-        return PrecisionType.to_dtype(name)
-
     def _build_fsdp_module(self, module: Any) -> Any:
         module = super()._build_fsdp_module(module)  # type: ignore[misc]
-        platform = get_platform()
         if self.engine_config.strategy == "fsdp2":
-            device = torch.device(platform.device_name, platform.current_device())
-            reduction.force_sum_where_needed(module, self.device_mesh, device)
+            reduction.force_sum_where_needed(module, self.device_mesh, _current_device())
         if self.scaler is not None:
-            self.scaler = preparation.grad_scaler(platform.device_name)
+            self.scaler = preparation.grad_scaler(get_platform().device_name)
         return module
+
+
+def _current_device() -> torch.device:
+    platform = get_platform()
+    return torch.device(platform.device_name, platform.current_device())
 
 
 class FSDPLanguageModelEngine(AcceleratorFSDPMixin, FSDPEngineWithLMHead):

@@ -78,11 +78,6 @@ class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
             self.watch_gradients(self.module)
         record_engine(self)
 
-    def train_batch(self, data: Any, loss_function: Any) -> Any:
-        """Train as verl does, unless the loss' configuration asks for what nothing reads."""
-        unread.refuse_unread_by_loss(loss_function, self.engine_config, self.optimizer_config)
-        return super().train_batch(data, loss_function)
-
     def load_checkpoint(self, local_path: str, *args: Any, **kwargs: Any) -> None:
         """Load as verl does; a checkpoint that another parallel layout wrote is refused before anything is changed."""
         from verl_hw_core.megatron import checkpoints
@@ -104,14 +99,16 @@ class AcceleratorMegatronEngine(WatchedEngine, BaseEngine):
         if not settings.has_transformer_engine():
             settings.require_local(self.engine_config)
             overrides = self.engine_config.override_transformer_config
-            overrides.update(
-                settings.transformer_overrides(overrides, sequence_parallel=self.engine_config.sequence_parallel)
-            )
+            sequence_parallel = self.engine_config.sequence_parallel
+            overrides.update(settings.transformer_overrides(overrides, sequence_parallel=sequence_parallel))
             if not self.engine_config.forward_only:
                 optimizer = settings.torch_adam_overrides(self.optimizer_config)
                 object.__setattr__(self.optimizer_config, "override_optimizer_config", optimizer)  # it is frozen
-        model_type = self.model_config.hf_config.model_type
-        with bridges.buildable(model_type) if self.engine_config.vanilla_mbridge else nullcontext():
+        with (
+            bridges.buildable(self.model_config.hf_config.model_type)
+            if self.engine_config.vanilla_mbridge
+            else nullcontext()
+        ):
             super()._build_tf_config()
         if self.tf_config is not None:  # with Megatron-Bridge it comes with the model
             experts = getattr(self.tf_config, "num_moe_experts", None)
@@ -135,6 +132,5 @@ class MegatronValueModelEngine(AcceleratorMegatronEngine):
     def get_per_tensor_param(self, *args: Any, **kwargs: Any) -> tuple[Iterator[tuple[str, Any]], Any]:
         """Export as verl does, with the head under transformers' name for it instead of the language model's."""
         parameters, peft_config = super().get_per_tensor_param(*args, **kwargs)
-        return (
-            ("score.weight" if name == "lm_head.weight" else name, value) for name, value in parameters
-        ), peft_config
+        named = (("score.weight" if name == "lm_head.weight" else name, value) for name, value in parameters)
+        return named, peft_config

@@ -112,22 +112,10 @@ def build_model(rollout: Any, model_config: Any, device: torch.device) -> Bringu
     tokenizer = model_config.tokenizer
 
     def generator(module: Any) -> Generator:
-        return Generator(
-            module,
-            tokenizer,
-            _end_tokens(model_config),
-            tokenizer.pad_token_id or 0,
-            raw_log_probs=rollout.logprobs_mode == "raw_logprobs",
-        )
+        raw = rollout.logprobs_mode == "raw_logprobs"
+        return Generator(module, tokenizer, _end_tokens(model_config), tokenizer.pad_token_id or 0, raw_log_probs=raw)
 
-    return BringupModel(
-        built,
-        dtype,
-        device,
-        generator,
-        get_platform().empty_cache,
-        loaded=loaded,
-    )
+    return BringupModel(built, dtype, device, generator, get_platform().empty_cache, loaded=loaded)
 
 
 def _module(model_config: Any, loaded: bool) -> Any:
@@ -160,10 +148,7 @@ def _module(model_config: Any, loaded: bool) -> Any:
 def _end_tokens(model_config: Any) -> frozenset[int]:
     """End tokens of the tokenizer and of the generation configuration, which may list several."""
     found: set[int] = set()
-    for ids in (
-        getattr(model_config.generation_config, "eos_token_id", None),
-        model_config.tokenizer.eos_token_id,
-    ):
+    for ids in (getattr(model_config.generation_config, "eos_token_id", None), model_config.tokenizer.eos_token_id):
         if ids is not None:
             found.update([ids] if isinstance(ids, int) else ids)
     return frozenset(found)

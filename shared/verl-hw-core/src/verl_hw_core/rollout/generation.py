@@ -8,6 +8,7 @@ so that an answer would depend on its neighbours, and requests of different kind
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -17,10 +18,11 @@ from verl_hw_core.rollout.batching import Request, decode, first_stop
 from verl_hw_core.rollout.sampling import draw
 
 
+@dataclass(eq=False)
 class Generator:
     """Generates with one model.
 
-    Args:
+    Attributes:
         model: A causal language model of transformers, in evaluation mode.
         tokenizer: Needed for stop texts.
         eos_token_ids: The model's end tokens.
@@ -28,20 +30,12 @@ class Generator:
         raw_log_probs: See :func:`verl_hw_core.rollout.sampling.draw`.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        eos_token_ids: frozenset[int],
-        pad_token_id: int,
-        *,
-        raw_log_probs: bool = False,
-    ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
-        self._eos = eos_token_ids
-        self._pad = pad_token_id
-        self._raw_log_probs = raw_log_probs
+    model: Any
+    tokenizer: Any
+    eos_token_ids: frozenset[int]
+    pad_token_id: int
+    _: KW_ONLY
+    raw_log_probs: bool = False
 
     def generate(self, batch: Sequence[Request], device: torch.device) -> None:
         """Fill in the answers of all requests, or of each until it is aborted.
@@ -62,7 +56,7 @@ class Generator:
             logits, cache = self._forward(ids, mask, cache)
             numbers = [request.numbers.random() for request in rows]
             params = [request.params for request in rows]
-            tokens, log_probs = draw(logits, params, numbers, seen, raw_log_probs=self._raw_log_probs)
+            tokens, log_probs = draw(logits, params, numbers, seen, raw_log_probs=self.raw_log_probs)
             for request, token, log_prob in zip(rows, tokens, log_probs, strict=True):
                 _append(request, token, log_prob)
             ids = torch.tensor(tokens).to(device)[:, None]
@@ -80,21 +74,21 @@ class Generator:
         """Prompts padded on the left, and their mask, both (rows, longest prompt)."""
         longest = max(len(request.prompt_ids) for request in rows)
         missing = [longest - len(request.prompt_ids) for request in rows]
-        ids = [[self._pad] * gap + request.prompt_ids for request, gap in zip(rows, missing, strict=True)]
+        ids = [[self.pad_token_id] * gap + request.prompt_ids for request, gap in zip(rows, missing, strict=True)]
         mask = [[0] * gap + [1] * len(request.prompt_ids) for request, gap in zip(rows, missing, strict=True)]
         return torch.tensor(ids).to(device), torch.tensor(mask).to(device)
 
     def _seen(self, rows: Sequence[Request], ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor | None:
         if all(request.params.repetition_penalty == 1 for request in rows):
             return None
-        vocabulary = self._model.get_input_embeddings().num_embeddings
+        vocabulary = self.model.get_input_embeddings().num_embeddings
         counts = torch.zeros((len(rows), vocabulary), dtype=torch.long, device=ids.device)
         return counts.scatter_add_(-1, ids, mask) > 0
 
     def _forward(self, ids: torch.Tensor, mask: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Logits (rows, vocabulary) behind the last token, and the cache."""
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[-1] :]  # as verl's trainer counts them
-        output = self._model(
+        output = self.model(
             input_ids=ids,
             attention_mask=mask,
             position_ids=positions,
@@ -109,8 +103,8 @@ class Generator:
         return (
             len(request.token_ids) >= params.max_tokens
             or last in params.stop_token_ids
-            or (last in self._eos and not params.ignore_eos)
-            or (bool(params.stop) and first_stop(decode(self._tokenizer, request.token_ids), params.stop))
+            or (last in self.eos_token_ids and not params.ignore_eos)
+            or (bool(params.stop) and first_stop(decode(self.tokenizer, request.token_ids), params.stop))
         )
 
 

@@ -29,10 +29,7 @@ def register_when_imported() -> None:
     """Have verl's two rollout tables filled when verl imports them; a second call changes nothing."""
     if _hooked:
         return
-    for module, hook in (
-        ("verl.workers.rollout.base", _add_adapter),
-        ("verl.workers.rollout.replica", _add_replica),
-    ):
+    for module, hook in (("verl.workers.rollout.base", _add_adapter), ("verl.workers.rollout.replica", _add_replica)):
         _hooked.append(module)
         upstream.when_imported(module, hook)
 
@@ -59,11 +56,7 @@ def refuse_sleep(_module: ModuleType) -> None:
 
 @upstream.replaces(SLEEP_ROW, "verl.workers.config.rollout:RolloutConfig.__post_init__")
 def check(own: Callable[[Any], None], config: Any) -> None:
-    """verl's own checks, then that vLLM does not sleep between rollouts.
-
-    Args:
-        own: verl's.
-        config: verl's ``RolloutConfig``.
+    """verl's own checks of its ``RolloutConfig``, then that vLLM does not sleep between rollouts.
 
     Raises:
         RolloutConfigError: It would.

@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from verl_hw_core.errors import GradientError
+from verl_hw_core.training.unread import refuse_unread_by_loss
 
 logger = logging.getLogger("verl_hw_core")
 
@@ -25,9 +26,7 @@ JUMP = 1000.0
 """Times the median of the last steps from which on a gradient norm is said to have jumped."""
 LOSS_JUMP = 10.0
 """Times the median of the last steps from which on the loss has jumped as well, which explains the norm."""
-_STEPS_REMEMBERED = 16
-_STEPS_NEEDED = 5
-_SHOWN = 5
+_STEPS_REMEMBERED, _STEPS_NEEDED, _SHOWN = 16, 5, 5
 # Of torch's fallback for such operators (torch/csrc/autograd/autograd_not_implemented_fallback.cpp).
 _NO_BACKWARD = "autograd kernel was not registered"
 
@@ -117,8 +116,9 @@ class GradientWatch:
 
     def say_jump(self, norm: float, loss: float) -> None:
         """Warn of a gradient norm that is orders above those of the last steps while the loss is as before."""
-        usual, usual_loss = self._median(self._norms), self._median(self._losses)
-        if usual and norm > JUMP * usual and usual_loss is not None and abs(loss) <= LOSS_JUMP * usual_loss:
+        enough = len(self._norms) >= _STEPS_NEEDED  # and as many losses
+        usual, usual_loss = (statistics.median(self._norms), statistics.median(self._losses)) if enough else (0.0, 0.0)
+        if usual and norm > JUMP * usual and abs(loss) <= LOSS_JUMP * usual_loss:
             logger.warning(
                 "The gradient norm is %.3g, %.0f times the median of the last %d steps, while the loss (%.3g) is as "
                 "before. A wrong backward, or a reduction that nobody waited for, looks like this: see 'verl-hw check'",
@@ -127,14 +127,12 @@ class GradientWatch:
         self._norms.append(norm)
         self._losses.append(abs(loss))
 
-    @staticmethod
-    def _median(values: deque[float]) -> float | None:
-        return statistics.median(values) if len(values) >= _STEPS_NEEDED else None
-
 
 class WatchedEngine:
     """Puts a watch on an engine's steps; put it before verl's engine in the bases."""
 
+    engine_config: Any
+    optimizer_config: Any
     _watch: GradientWatch | None = None
 
     def watch_gradients(self, module: Any) -> None:
@@ -146,8 +144,10 @@ class WatchedEngine:
         """Train on a batch as verl does.
 
         Raises:
+            UnsupportedModelSettingError: The loss' configuration asks for what nothing reads.
             GradientError: The gradient at the model's output does not reach its parameters.
         """
+        refuse_unread_by_loss(loss_function, self.engine_config, self.optimizer_config)
         if self._watch is None:
             return super().train_batch(data, loss_function)  # type: ignore[misc]
         with self._watch.warnings_said():
