@@ -17,14 +17,7 @@ class Verdict(str, Enum):
 
 # Kinds of evidence that decide, each with its strength. A kind that is not listed here is a hint: it is shown
 # to people and decides nothing.
-STRENGTH = {
-    "torch_build": 5,
-    "runtime": 4,
-    "packages": 4,
-    "device_nodes": 3,
-    "smi": 2,
-    "pci": 1,
-}
+STRENGTH = {"torch_build": 5, "runtime": 4, "packages": 4, "device_nodes": 3, "smi": 2, "pci": 1}
 
 
 @dataclass(frozen=True)

@@ -96,21 +96,17 @@ def _look(specs: tuple[HardwareSpec, ...], root: Path, thorough: bool, deadline_
     to_ask = [spec for spec in specs if thorough or weigh(spec.key, cheap[spec.key]).verdict is not Verdict.PRESENT]
     asked = smi(to_ask, root, deadline_s, thorough=thorough)
     findings = {spec.key: weigh(spec.key, cheap[spec.key] + asked.get(spec.key, ())) for spec in specs}
-    present = _by_preference(specs, findings)
+    found = [spec for spec in specs if findings[spec.key].verdict is Verdict.PRESENT]
+    found.sort(key=lambda spec: (-findings[spec.key].strength, spec.detection_rank, spec.key))
+    present = tuple(spec.key for spec in found)
     result = Survey(
         findings=MappingProxyType(findings),
         chosen=present[0] if present else None,
-        conflict=tuple(present) if len(present) > 1 else (),
+        conflict=present if len(present) > 1 else (),
         seconds=time.monotonic() - started,
     )
     logger.debug("Accelerator survey: chosen %s in %.3f s", result.chosen, result.seconds)
     return result
-
-
-def _by_preference(specs: Sequence[HardwareSpec], findings: Mapping[str, VendorFinding]) -> list[str]:
-    present = [spec for spec in specs if findings[spec.key].verdict is Verdict.PRESENT]
-    present.sort(key=lambda spec: (-findings[spec.key].strength, spec.detection_rank, spec.key))
-    return [spec.key for spec in present]
 
 
 def _cheap_evidence(spec: HardwareSpec, root: Path, pci_vendors: PciVendors) -> Iterator[Evidence]:

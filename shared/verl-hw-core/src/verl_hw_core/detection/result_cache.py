@@ -182,11 +182,8 @@ def ask(
 ) -> dict[ToolCall, ToolResult]:
     """Returns the result of each call, from this process, this node's cache or a run of the tools.
 
-    Args:
-        calls: What to ask.
-        root: Probe root, under which the answers hold.
-        deadline_s: Seconds for all that must be run, and for waiting until another process has run it.
-        environment: Whole environment of the tools.
+    The answers hold under the probe root. The deadline is for all that must be run, and for waiting until another
+    process has run it; ``environment`` is the tools' whole environment.
     """
     keys = {call: _key(call, root) for call in calls}
     missing = {call: key for call, key in keys.items() if key not in _results}

@@ -44,10 +44,7 @@ class ToolResult:
 def run_all(calls: Sequence[ToolCall], end: float, environment: Mapping[str, str]) -> dict[ToolCall, ToolResult]:
     """Runs all calls at the same time until each has exited or the deadline has come.
 
-    Args:
-        calls: What to run.
-        end: Deadline as a value of ``time.monotonic()``.
-        environment: Whole environment of the tools.
+    The deadline ``end`` is a value of ``time.monotonic()``; ``environment`` is the tools' whole environment.
 
     Returns:
         One result for each call. A tool that cannot be started, fails or is late has not answered; nothing is raised.

@@ -24,12 +24,7 @@ _SHAPES = ((1, 7, 2, 8), (2, 16, 4, 64), (1, 33, 1, 128))
 
 @cache
 def usable_form(fused: FusedOp, device: str) -> tuple[Form | None, str]:
-    """Return the kernel as a form of its operation, or None, and why.
-
-    Args:
-        fused: The declared kernel.
-        device: torch device type.
-    """
+    """Return the declared kernel as a form of its operation, or None, and why; for a torch device type."""
     try:
         kernel: Any = importlib.import_module(fused.module)
         for name in fused.attribute.split("."):

@@ -57,16 +57,8 @@ def multimodal_rotary(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """:func:`rotary` where time, height and width each turn a section of the head.
 
-    Args:
-        query: As for :func:`rotary`.
-        key: As for :func:`rotary`.
-        cos: (3, batch, tokens, size).
-        sin: The same of sines.
-        mrope_section: Sizes of the three sections in half a head.
-        unsqueeze_dim: Dimension of the heads.
-
-    Returns:
-        Rotated query and key.
+    ``cos`` and ``sin`` are of shape (3, batch, tokens, size) here; ``mrope_section`` has the sizes of the three
+    sections in half a head.
     """
     sections = [*mrope_section, *mrope_section]
     cos, sin = (

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applying patches before a model is built, recording them, and taking them back."""
 
-import importlib
 import logging
 import os
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from verl_hw_core import upstream
 from verl_hw_core.errors import ModelPatchError
 from verl_hw_core.model_patches import declarations
 from verl_hw_core.model_patches.targets import SITES, Site
+from verl_hw_core.upstream import installed_state
 
 logger = logging.getLogger("verl_hw_core")
 
@@ -59,15 +59,9 @@ def mode() -> Mode:
 
 
 def apply(vendor: str, device: str, model_type: str) -> tuple[Applied, ...]:
-    """Apply what is declared for a model type; what is in force already stays as it is.
+    """Apply what is declared for a platform key and HF model type, and return what is newly in force.
 
-    Args:
-        vendor: Platform key.
-        device: torch device type, on which fused kernels are checked.
-        model_type: HF model type.
-
-    Returns:
-        What is newly in force.
+    What is in force already stays as it is. Fused kernels are checked on ``device``, a torch device type.
 
     Raises:
         ModelPatchError: ``VERL_HW_MODEL_PATCHES`` holds an unknown value, or a patch's target does not exist.
@@ -117,13 +111,8 @@ def _put(record: Applied, replacement: Any, required: bool = False) -> None:
     """Replace a target unless that is done; one that this transformers lacks is an error if it was asked for."""
     if record.target in _applied:
         return
-    module, _, path = record.target.partition(":")
-    *parents, name = path.split(".")
     try:
-        owner: Any = importlib.import_module(module)
-        for parent in parents:
-            owner = getattr(owner, parent)
-        upstream.replace(ROW, owner, name, replacement)
+        upstream.replace(ROW, *installed_state.place(record.target), replacement)
     except (ImportError, AttributeError, LookupError) as error:
         if not required:
             _say_once(f"Model patches: the installed transformers has no {record.target}: it is left out", warn=True)

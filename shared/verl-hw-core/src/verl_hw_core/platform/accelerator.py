@@ -170,9 +170,7 @@ class AcceleratorPlatform(PlatformBase):
         if self.spec.capability == "none" or not self.is_available():
             return (None, None)
         found = vendor_module.call(self.spec, "get_device_capability", device_index)
-        if isinstance(found, tuple) and len(found) == 2:
-            return found
-        return (None, None)
+        return found if isinstance(found, tuple) and len(found) == 2 else (None, None)
 
     def get_device_uuid(self, device_id: int) -> str:
         """Return a name of the card that is the same in every process of this host and on no other card or host.
@@ -190,15 +188,13 @@ class AcceleratorPlatform(PlatformBase):
         """
         if not env_flag("USE_FLAGCX"):
             return self.spec.ccl_backend
+        vendor, asked = self.spec.display_name, f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX"
+        without = f"unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
         if not self.spec.flagcx:
-            raise CollectiveBackendError(
-                f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX, which has no adaptor for "
-                f"{self.spec.display_name}: unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
-            )
+            raise CollectiveBackendError(f"{asked}, which has no adaptor for {vendor}: {without}")
         if look_up("flagcx").spec is None:
             raise CollectiveBackendError(
-                f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX, but no module 'flagcx' is installed: "
-                f"install FlagCX for {self.spec.display_name}, or unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
+                f"{asked}, but no module 'flagcx' is installed: install FlagCX for {vendor}, or {without}"
             )
         return "flagcx"
 
@@ -309,18 +305,13 @@ class AcceleratorPlatform(PlatformBase):
 
 def _say_what_is_unclear(survey: detection.Survey) -> None:
     """Warn about two vendors that look present, and about one that may be when none surely is."""
+    stage, unknown = "detecting the accelerator", detection.Verdict.UNKNOWN
     if survey.conflict:
-        load_report.report("verl-hw-core", "detecting the accelerator", survey.conflict_message(), "")
+        load_report.report("verl-hw-core", stage, survey.conflict_message(), "")
     if survey.chosen is not None:
         return
     for finding in survey.findings.values():
-        if finding.verdict is detection.Verdict.UNKNOWN:
-            doubts = [
-                item.why for item in finding.evidence if item.verdict is detection.Verdict.UNKNOWN and item.decides
-            ]
-            load_report.report(
-                "verl-hw-core",
-                "detecting the accelerator",
-                f"cannot tell whether {finding.spec_key!r} is present: {'; '.join(doubts)}",
-                f"If it is, set VERL_PLATFORM={finding.spec_key}",
-            )
+        if finding.verdict is unknown:
+            doubts = "; ".join(item.why for item in finding.evidence if item.verdict is unknown and item.decides)
+            what = f"cannot tell whether {finding.spec_key!r} is present: {doubts}"
+            load_report.report("verl-hw-core", stage, what, f"If it is, set VERL_PLATFORM={finding.spec_key}")

@@ -19,10 +19,6 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 def selected_ordinals(variable: str, value: str) -> tuple[int, ...] | None:
     """Return the numbers that a selector lets through, ascending; None when it lets all devices through.
 
-    Args:
-        variable: Name of the variable, for messages.
-        value: Its value.
-
     Raises:
         VisibleDevicesError: The selector has a form that is not understood here.
     """

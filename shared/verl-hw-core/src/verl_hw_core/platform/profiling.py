@@ -19,11 +19,8 @@ Markers = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any], Call
 def markers(push: Callable[[str], bool], pop: Callable[[], object]) -> Markers:
     """Return verl's four marker functions over ranges that nest: start, end, decorator, timer.
 
-    Colour, domain and category, which nvtx has, are accepted and have no effect.
-
-    Args:
-        push: Opens a range of this name and says whether it is open.
-        pop: Closes the innermost range.
+    Colour, domain and category, which nvtx has, are accepted and have no effect. ``push`` opens a range of this name
+    and says whether it is open; ``pop`` closes the innermost one.
     """
 
     def mark_start_range(message: str | None = None, *_: Any, **__: Any) -> bool:

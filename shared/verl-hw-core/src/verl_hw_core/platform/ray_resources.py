@@ -10,13 +10,9 @@ _names: dict[tuple[str, str], str] = {}
 
 
 def resource_name(spec: HardwareSpec) -> str:
-    """Return the resource name of the device in the connected cluster.
+    """Return the first of the vendor's candidates that the connected cluster offers.
 
-    Args:
-        spec: The vendor; its candidates are tried in their order.
-
-    Returns:
-        The first candidate that the cluster offers; the first of all when Ray is not connected or offers none.
+    It is the first of all when Ray is not connected or offers none.
     """
     import ray
 
@@ -33,12 +29,7 @@ def resource_name(spec: HardwareSpec) -> str:
 
 
 def start_options(resource: str, devices: int) -> str:
-    """Return the options of ``ray start`` that make a node offer its devices.
-
-    Args:
-        resource: Resource name.
-        devices: Devices of the node.
-    """
+    """Return the options of ``ray start`` that make a node offer so many devices."""
     if resource == "GPU":
         return f"--num-gpus={devices}"
     return f"--resources='{json.dumps({resource: devices})}'"

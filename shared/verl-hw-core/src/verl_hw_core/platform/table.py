@@ -64,10 +64,8 @@ class PlatformTable(dict[str, type[Any]]):
 
     def __setitem__(self, name: str, platform_cls: type[Any]) -> None:
         spec = self._owners.get(name)
-        if spec is None:
+        if spec is None or same_class(self[name], platform_cls):  # the same one comes again when it is reloaded
             super().__setitem__(name, platform_cls)
-        elif same_class(self[name], platform_cls):
-            super().__setitem__(name, platform_cls)  # reloaded
         else:
             fate = "tried to take this name over and was refused"
             report_other_class(spec, f"platform {name!r}", platform_cls, fate)
@@ -129,12 +127,7 @@ def requested_platform() -> str:
 
 
 def nearest_platform(wanted: str, known: Iterable[str]) -> str | None:
-    """Return the platform that somebody means who wrote another name; None where a guess would mislead.
-
-    Args:
-        wanted: What was written, in lower case.
-        known: Names to choose from.
-    """
+    """Return which of ``known`` somebody means who wrote ``wanted`` (lower case); None where a guess would mislead."""
     names = sorted(known)
     if wanted in _SAME_PLATFORM:
         meant = _SAME_PLATFORM[wanted]
@@ -144,12 +137,9 @@ def nearest_platform(wanted: str, known: Iterable[str]) -> str | None:
 
 
 def check_platform_variable(package: str) -> None:
-    """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered.
+    """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered; ``package`` just has been.
 
     While other plugins have still to load, the question stays open; :meth:`PlatformTable.get` answers it then.
-
-    Args:
-        package: The package that has just registered.
 
     Raises:
         UnknownPlatformError: Nothing provides the name; the text holds the nearest one.

@@ -96,10 +96,6 @@ def name_own_device_by_type(device: str, module: ModuleType) -> None:
     Each worker of a job has one device. Under a mask of its own it is ordinal 0 for all of them; here it has an ordinal
     of its own, and what workers return to the driver would lie on as many devices. A tensor that is not on the current
     device keeps its ordinal. Torch itself reads a tag without an ordinal so.
-
-    Args:
-        device: torch device type.
-        module: ``torch.<device>``.
     """
     import torch
 
@@ -127,9 +123,6 @@ def call(
         convert: What makes the answer what verl expects.
         loud: Whether the line is a WARNING (it changes what a run does) or DEBUG (it does not).
         of_torch: Whether to look in torch itself instead of the device module.
-
-    Returns:
-        The call's result, or ``fallback``.
     """
     path = f"torch.{name}" if of_torch else f"torch.{spec.device_name}.{name}"
     try:
@@ -186,8 +179,7 @@ def ipc_fits_verl(spec: HardwareSpec) -> bool:
     try:
         _check_handle(spec)
     except Exception as error:  # noqa: BLE001 - a vendor's reduce_tensor may raise anything; host memory always works
-        text = f"no device IPC, weights go through host memory: {error}"
-        say_once(spec, text, logging.INFO, topic="ipc")
+        say_once(spec, f"no device IPC, weights go through host memory: {error}", logging.INFO, topic="ipc")
         return False
     return True
 

@@ -121,12 +121,7 @@ def select(mask: Mask, ids: Sequence[str | int], numbering: Numbering = "auto") 
     """Narrows a node's mask to the devices that Ray gave to a worker.
 
     Ray's ids are physical where Ray knows the device and the mask, and otherwise count from 0 within the node's mask.
-
-    Args:
-        mask: The node's mask.
-        ids: Ids from Ray.
-        numbering: What the ids mean. ``"auto"`` finds out and refuses to guess where both readings are possible
-            and differ.
+    ``numbering`` says which; ``"auto"`` finds out and refuses to guess where both readings are possible and differ.
 
     Returns:
         The mask of the worker, with as many devices as ids.
@@ -173,13 +168,8 @@ def device_uuid(
     """Returns a name for a device that is the same in every process and differs between cards and hosts.
 
     The name has no blank, slash or colon, so it can be part of a path. A card that one mask names by number and another
-    by uuid gets two names: only the driver could tell that they are the same, and it is not asked here.
-
-    Args:
-        spec: The vendor.
-        ordinal: Ordinal of the device in this process.
-        environ: Environment with the mask of this process.
-        host_id: Name of the host part; by default it comes from the boot id, which all containers of a host share.
+    by uuid gets two names: only the driver could tell that they are the same, and it is not asked here. ``host_id``
+    names the host; by default it comes from the boot id, which all containers of a host share.
 
     Raises:
         VisibleDevicesError: The mask is malformed or has no such ordinal.

@@ -34,14 +34,7 @@ class Claims:
         self._is_alive = is_alive
 
     def take(self, holder: str, candidates: Sequence[str]) -> str:
-        """Give ``holder`` one of the candidates: the one that it has already, or the first that is free.
-
-        Args:
-            holder: The bundle.
-            candidates: Cards that it may have.
-
-        Returns:
-            The card.
+        """Give a bundle one of the cards that it may have: the one that it has already, or the first that is free.
 
         Raises:
             DeviceAssignmentError: All candidates belong to bundles that still exist, or the file cannot be used.

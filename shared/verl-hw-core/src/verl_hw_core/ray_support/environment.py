@@ -30,12 +30,8 @@ def variables(spec: HardwareSpec, environ: Mapping[str, str] = os.environ) -> di
     """Return the variables that every worker of a job on this vendor's devices gets.
 
     They are the platform, so that no worker decides otherwise; the vendor's launch variables; and every switch of
-    ours that is set here. A value that the user has set wins over a default. Visibility masks are never among them,
-    since they belong to a node.
-
-    Args:
-        spec: The vendor.
-        environ: Environment of the process that starts the workers.
+    ours that is set in ``environ``, the environment of the process that starts the workers. A value that the user has
+    set wins over a default. Visibility masks are never among them, since they belong to a node.
     """
     found = {name: environ.get(name, default) for name, default in spec.launch_env}
     found[PLATFORM_ENVVAR] = spec.key

@@ -81,11 +81,7 @@ def parse(resource: str, resource_ids: Mapping[str, Sequence[tuple[int, float]]]
 
 
 def of_this_actor(resources: Sequence[str]) -> Holding | None:
-    """Return what this actor holds of the first of ``resources`` that it holds at all, or None.
-
-    Args:
-        resources: Candidate names, the preferred one first.
-    """
+    """Return what this actor holds of the first of ``resources``, the preferred one first, that it holds, or None."""
     import ray
 
     context = ray.get_runtime_context()
@@ -126,15 +122,9 @@ def _ray_variable(resource: str) -> str | None:
 
 
 def ordinals(mask: Mask, holding: Holding, device_count: int) -> tuple[int, ...]:
-    """Return the ordinals, in this process, of the devices that Ray assigned.
+    """Return the ordinals, in this process, of the devices that Ray assigned: one for each slot.
 
-    Args:
-        mask: The mask that the runtime obeys.
-        holding: What Ray assigned, with slots.
-        device_count: Devices that the runtime shows to this process.
-
-    Returns:
-        One ordinal for each slot.
+    The mask is the one that the runtime obeys, and the runtime shows ``device_count`` devices to this process.
 
     Raises:
         DeviceAssignmentError: A device is not visible to this process.
@@ -158,12 +148,7 @@ def ordinals(mask: Mask, holding: Holding, device_count: int) -> tuple[int, ...]
 
 
 def cards(mask: Mask, ordinals: Sequence[int]) -> tuple[str, ...]:
-    """Return the text that names each device in a mask, whatever the mask of this process.
-
-    Args:
-        mask: The mask that the runtime obeys.
-        ordinals: Ordinals in this process; each must exist.
-    """
+    """Return the text that names each device in a mask, whatever the mask of this process, in which each must exist."""
     return tuple(str(ordinal) if mask.entries is None else mask.entries[ordinal] for ordinal in ordinals)
 
 

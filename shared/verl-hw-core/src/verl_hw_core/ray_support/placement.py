@@ -50,13 +50,7 @@ def check_resource_available(own: Callable[[Any], None], manager: Any) -> None:
 
 
 def require(spec: HardwareSpec, bundle: Resources, groups: Sequence[int], *, packed: bool) -> None:
-    """Wait a few seconds for a cluster that can place the groups.
-
-    Args:
-        spec: The vendor.
-        bundle: What a worker's bundle reserves.
-        groups: Number of bundles of each placement group.
-        packed: Whether all bundles of a group must be on one node.
+    """Wait a few seconds for a cluster that can place the groups, as :func:`fits` says.
 
     Raises:
         RayResourcesError: The free resources do not suffice.
@@ -72,8 +66,8 @@ def fits(bundle: Resources, groups: Sequence[int], nodes: Sequence[Resources], *
     """Return whether the nodes have room for the groups.
 
     Args:
-        bundle: What one bundle reserves.
-        groups: Number of bundles of each group.
+        bundle: What one bundle, that is one worker, reserves.
+        groups: Number of bundles of each placement group.
         nodes: Free resources of each node.
         packed: Whether all bundles of a group must be on one node.
     """

@@ -89,12 +89,8 @@ def find(platform: AcceleratorPlatform) -> WorkerDevices | None:
 def device_index(platform: AcceleratorPlatform, accelerator_ids: Sequence[str]) -> int:
     """Return the ordinal of the first device: the platform's hook ``ray_device_index``.
 
-    The ids of this actor mean what :func:`set_up` selects, whatever Ray counts. Any others are physical ids, which is
-    what verl says of them.
-
-    Args:
-        platform: The platform.
-        accelerator_ids: Ray's ids.
+    Ray's ids of this actor mean what :func:`set_up` selects, whatever Ray counts. Any others are physical ids, which
+    is what verl says of them.
 
     Raises:
         DeviceAssignmentError: The device is not visible to this process.

@@ -52,10 +52,7 @@ def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[.
 
     It is called with what it replaces as first argument, and the caller's arguments. Having a name of its own, it is
     sent to Ray's workers as a reference; where its row is not in force it does what the replaced function does.
-
-    Args:
-        row: Id of the ledger row.
-        targets: Names of the function, as the row declares them.
+    ``targets`` are names of the function, as the row declares them.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
@@ -80,11 +77,7 @@ def replaces(row: str, *targets: str) -> Callable[[Callable[..., R]], Callable[.
 def apply(row: str, *needs: str) -> bool:
     """Put the functions that :func:`replaces` declares for a row in their places; what is there already stays.
 
-    It raises nothing, and says whether the row is applied.
-
-    Args:
-        row: Id of the ledger row.
-        needs: Rows whose names it reads.
+    It raises nothing, and says whether the row is applied. ``needs`` are rows whose names it reads.
     """
     return _met(row, needs) and _attempt(row, "apply", lambda: put(row))
 
@@ -108,11 +101,7 @@ def put(row: str) -> None:
 def replace(row: str, owner: Any, name: str, replacement: Any) -> None:
     """Set ``owner.name`` to ``replacement``; a name that the row has replaced already is left alone.
 
-    Args:
-        row: Id of the ledger row that says why.
-        owner: Module or class that holds the name.
-        name: The name.
-        replacement: What to put there, a ``staticmethod`` or ``classmethod`` object included.
+    The owner is a module or class; the replacement may be a ``staticmethod`` or ``classmethod`` object.
 
     Raises:
         LookupError: The ledger has no such row, it does not declare the name, or the name is not there.
@@ -152,11 +141,7 @@ def replace_module(row: str, name: str, module: ModuleType) -> None:
 def add_kernel(row: str, operator: str, device: str, kernel: Callable[..., Any]) -> None:
     """Register a kernel of one of torch's operators for a device; what the row has registered already stays.
 
-    Args:
-        row: Id of the ledger row that says why.
-        operator: Its name, as ``"aten::topk"``.
-        device: torch device type.
-        kernel: What computes it there.
+    The operator is named as ``"aten::topk"``, the device by its torch device type.
 
     Raises:
         LookupError: The ledger has no such row, or it does not declare the operator.
@@ -255,12 +240,7 @@ def _met(row: str, needs: tuple[str, ...]) -> bool:
 
 
 def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P, bool]]:
-    """Decorator of a function that applies a row: it raises nothing, and says whether the row is applied.
-
-    Args:
-        row: Id of the ledger row.
-        needs: Rows whose names it reads.
-    """
+    """Decorator of a function that applies a row, as :func:`apply` does with functions of :func:`replaces`."""
 
     def decorate(function: Callable[P, object]) -> Callable[P, bool]:
         @functools.wraps(function)
@@ -276,10 +256,7 @@ def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P
 def when_imported(module: str, apply: Callable[[ModuleType], object], when: Callable[[], bool] = lambda: True) -> None:
     """Call ``apply(module)`` once the module is imported; what it raises does not reach who imports the module.
 
-    Args:
-        module: Name of the module.
-        apply: What to do then; a function of :func:`applies` where it changes something.
-        when: Asked before, outside of the guard.
+    It is a function of :func:`applies` where it changes something. ``when`` is asked before, outside of the guard.
     """
     import wrapt
 
