@@ -127,10 +127,7 @@ def bridge_class(architecture: MegatronArchitecture) -> type[ArchitectureBridge]
 
 
 def install(model_type: str) -> None:
-    """Give mbridge the bridges of all registered models, and check that it has one for a model.
-
-    Args:
-        model_type: ``model_type`` of the model's Hugging Face config.
+    """Give mbridge the bridges of all registered models, and check that it has one for a Hugging Face model type.
 
     Raises:
         UnregisteredArchitectureError: It has none.
@@ -146,11 +143,7 @@ def install(model_type: str) -> None:
 
 
 def require_architecture(hf_config: Any, use_remove_padding: bool) -> None:
-    """As :func:`install`, and check that the model was registered for the batches that it will get.
-
-    Args:
-        hf_config: The model's Hugging Face config.
-        use_remove_padding: Whether batches will be packed.
+    """As :func:`install`, and check that the model was registered for the (packed or padded) batches that it will get.
 
     Raises:
         UnregisteredArchitectureError: There is no bridge for the model.

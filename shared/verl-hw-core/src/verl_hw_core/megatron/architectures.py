@@ -108,11 +108,7 @@ def registered() -> dict[str, MegatronArchitecture]:
 
 
 def require_known(model_type: str, known: Iterable[str]) -> None:
-    """Check that there is a bridge for a model.
-
-    Args:
-        model_type: ``model_type`` of its Hugging Face config.
-        known: Model types that have one.
+    """Check that a model, by the ``model_type`` of its Hugging Face config, is among those known to have a bridge.
 
     Raises:
         UnregisteredArchitectureError: It is not among them.

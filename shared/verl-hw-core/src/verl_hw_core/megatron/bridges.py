@@ -15,17 +15,11 @@ from verl_hw_core.errors import MegatronArchitectureError, MegatronBridgeError
 from verl_hw_core.load_report import describe
 from verl_hw_core.upstream import installed_state
 
-VALUE_HEAD_ROW = "mbridge-value-head"
-"""Ledger row: a critic from a checkpoint without ``lm_head.weight``."""
-
-MAPPING_ROW = "mbridge-tied-mapping"
-"""Ledger row: a tied model's weight mapping outlives it."""
-
-SETTINGS_ROW = "mbridge-unknown-settings"
-"""Ledger row: a setting that the installed megatron-core does not have."""
-
-ROUTER_ROW = "mbridge-frozen-router"
-"""Ledger row: a router without a bias cannot be frozen."""
+# Ledger rows.
+VALUE_HEAD_ROW = "mbridge-value-head"  # a critic from a checkpoint without lm_head.weight
+MAPPING_ROW = "mbridge-tied-mapping"  # a tied model's weight mapping outlives it
+SETTINGS_ROW = "mbridge-unknown-settings"  # a setting that the installed megatron-core does not have
+ROUTER_ROW = "mbridge-frozen-router"  # a router without a bias cannot be frozen
 
 _HEAD, _SCORE, _SCORE_BIAS = "lm_head.weight", "score.weight", "score.bias"
 
@@ -33,10 +27,7 @@ logger = logging.getLogger("verl_hw_core")
 
 
 def require_bridge(vanilla: bool) -> None:
-    """Import the bridge that the configuration asks for, and mend it.
-
-    Args:
-        vanilla: verl's ``vanilla_mbridge``: mbridge if true, else Megatron-Bridge.
+    """Import the bridge that verl's ``vanilla_mbridge`` asks for (mbridge, else Megatron-Bridge), and mend it.
 
     Raises:
         MegatronBridgeError: It is not installed, or does not import.
@@ -88,14 +79,10 @@ def buildable(model_type: str) -> Iterator[None]:
 
 
 def complete_experts(bridge: Any, tf_config: Any) -> None:
-    """Have the gate of a shared expert built where the bridge has a name for its weight.
+    """Have the gate of a shared expert built where mbridge's bridge has a name for its weight: changes ``tf_config``.
 
     mbridge 0.15 maps the weight for qwen2_moe and does not ask Megatron for the gate, so that its checkpoint's tensors
     have no place and another model is trained.
-
-    Args:
-        bridge: mbridge's bridge.
-        tf_config: Its Megatron config, which is changed.
     """
     if "shared_experts.gate_weight" in getattr(bridge, "_MLP_MAPPING", {}):
         tf_config.moe_shared_expert_gate = True
@@ -138,12 +125,9 @@ def set_extra_args(own: Callable[..., None], bridge: Any, **settings: Any) -> No
 
 
 def known_settings(settings: dict[str, Any], config_class: Any, where: str) -> dict[str, Any]:
-    """Leave out what the installed megatron-core does not have, and say so.
+    """Leave out what the installed megatron-core's TransformerConfig, or this subclass, does not have.
 
-    Args:
-        settings: What is wanted.
-        config_class: Megatron's TransformerConfig or a subclass.
-        where: What it is left out of, for the warning.
+    A warning says so, and that it is left out of ``where``.
     """
     known = {field.name for field in dataclasses.fields(config_class)}
     unknown = sorted(settings.keys() - known)

@@ -21,11 +21,9 @@ import torch
 from verl_hw_core import upstream
 from verl_hw_core.errors import MegatronCheckpointError
 
-ROW = "megatron-adam-step"
-"""Ledger row of the step that loading loses."""
-
-STATE_ROW = "megatron-adam-state"
-"""Ledger row of the state that is not there before the first step."""
+# Ledger rows.
+ROW = "megatron-adam-step"  # the step that loading loses
+STATE_ROW = "megatron-adam-state"  # the state that is not there before the first step
 
 # verl's names in the checkpoint.
 _CONFIG, _OPTIMIZER = "transformer_config.json", "optimizer/dist_ckpt"
@@ -45,11 +43,7 @@ def require_same_cut(folder: Path, config: Any) -> None:
     """Refuse a checkpoint whose optimizer state only engines with other model-parallel sizes can read.
 
     It is cut as model parallelism cut the parameters; Megatron's own error for another cut is a traceback of every rank
-    out of the middle of the loading.
-
-    Args:
-        folder: The checkpoint, as verl wrote it.
-        config: Megatron's TransformerConfig of the engine.
+    out of the middle of the loading. ``folder`` is as verl wrote it, ``config`` the engine's TransformerConfig.
 
     Raises:
         MegatronCheckpointError: The sizes differ.
@@ -73,13 +67,10 @@ def require_same_cut(folder: Path, config: Any) -> None:
 
 
 def left_out(stored: Iterable[str], taken: Iterable[str]) -> list[str]:
-    """Return the checkpoint's tensors that a rank's layers have no place for.
+    """Return the names in a checkpoint that a rank's layers have no place for.
 
     A rank judges the layers that it has, whole: other layers, and other experts of its own, are on other ranks.
-
-    Args:
-        stored: Names in the checkpoint.
-        taken: Names that the bridge reads for this rank's part of the model.
+    ``taken`` are the names that the bridge reads for this rank's part of the model.
     """
     kinds: dict[str, set[str]] = defaultdict(set)
     for name in taken:
@@ -101,9 +92,7 @@ def _kind(rest: str) -> str:
 def warn_of_left_out(bridge: Any, models: Sequence[Any]) -> None:
     """Say which tensors of the checkpoint no parameter takes: then another model is trained, without an error.
 
-    Args:
-        bridge: The mbridge bridge, after it has loaded the weights.
-        models: This rank's parts of the model.
+    The mbridge bridge has loaded the weights by then; ``models`` are this rank's parts of the model.
     """
     if bridge.mpu.tp_rank != 0:
         return

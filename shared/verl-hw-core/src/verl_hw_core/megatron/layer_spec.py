@@ -26,14 +26,10 @@ from verl_hw_core.megatron.local_modules import (
     RowParallelGroupedLinear,
 )
 
-ROW = "megatron-local-layers"
-"""Ledger row of the layers."""
-
-ROUTER_ROW = "megatron-router-gemm"
-"""Ledger row of a name that the router of experts reads."""
-
-LATENT_ROW = "megatron-latent-attention"
-"""Ledger row of the layer that latent attention takes for its down projections."""
+# Ledger rows.
+ROW = "megatron-local-layers"  # the layers
+ROUTER_ROW = "megatron-router-gemm"  # a name that the router of experts reads
+LATENT_ROW = "megatron-latent-attention"  # the layer that latent attention takes for its down projections
 
 
 class LocalSpecProvider(BackendSpecProvider):

@@ -48,11 +48,7 @@ _IMPORTERS_SHOWN = 3
 
 
 def load_engine(spec: HardwareSpec, name: str) -> type[Any]:
-    """Import verl's Megatron engine for a vendor, in the order that the vendor needs.
-
-    Args:
-        spec: The vendor's facts.
-        name: Class in ``verl.workers.engine.megatron``.
+    """Import a class of ``verl.workers.engine.megatron`` for a vendor, in the order that the vendor needs.
 
     Raises:
         MegatronMissingError: megatron-core is not installed.

@@ -29,14 +29,10 @@ _NO_SUBSTITUTE = ("fp8", "fp4", "delay_wgrad_compute", "enable_cuda_graph", "cpu
 
 
 def require_possible(engine_config: Any, device: str) -> None:
-    """Refuse, before anything is built, what verl's Megatron engine has for CUDA only.
-
-    Args:
-        engine_config: verl's ``McoreEngineConfig``.
-        device: torch device type.
+    """Refuse, before anything is built, what verl's Megatron engine has for CUDA only, on another torch device type.
 
     Raises:
-        UnsupportedModelSettingError: The configuration asks for it.
+        UnsupportedModelSettingError: The configuration, verl's ``McoreEngineConfig``, asks for it.
     """
     if engine_config.use_fused_kernels and device != "cuda":
         raise UnsupportedModelSettingError(
@@ -47,11 +43,8 @@ def require_possible(engine_config: Any, device: str) -> None:
 def require_local(engine_config: Any) -> None:
     """Refuse what cannot be had without TransformerEngine.
 
-    Args:
-        engine_config: verl's ``McoreEngineConfig``.
-
     Raises:
-        UnsupportedModelSettingError: The configuration asks for it.
+        UnsupportedModelSettingError: The configuration, verl's ``McoreEngineConfig``, asks for it.
     """
     wanted = [name for name in ("dynamic_context_parallel", "use_megatron_fsdp") if getattr(engine_config, name)]
     if wanted:
@@ -66,14 +59,10 @@ def require_local(engine_config: Any) -> None:
 
 
 def require_equal_experts(experts: int | None, expert_parallel: int) -> None:
-    """Refuse, before the model is built, experts that the ranks cannot share equally.
-
-    Args:
-        experts: The model's number of experts; None if it has none.
-        expert_parallel: verl's ``expert_model_parallel_size``.
+    """Refuse, before the model is built, experts (None if it has none) that the ranks cannot share equally.
 
     Raises:
-        UnsupportedModelSettingError: They cannot.
+        UnsupportedModelSettingError: They cannot, with this ``expert_model_parallel_size`` of verl's.
     """
     if experts is None or experts % expert_parallel == 0:
         return
@@ -89,10 +78,6 @@ def require_same_routing(hf_config: Any, tf_config: Any) -> None:
     """Refuse, before the model is built, a router whose weights for the chosen experts are not the model's.
 
     A bridge has one rule for a model type, where the checkpoint's config has a choice (``norm_topk_prob``).
-
-    Args:
-        hf_config: The model's Hugging Face config.
-        tf_config: Megatron's.
 
     Raises:
         UnsupportedModelSettingError: The numbers would be others.
@@ -119,11 +104,8 @@ def torch_adam_overrides(optimizer_config: Any) -> dict[str, Any]:
 
     verl switches TransformerEngine's precision-aware optimizer on for fp16, whatever the configuration says.
 
-    Args:
-        optimizer_config: verl's ``McoreOptimizerConfig``.
-
     Raises:
-        UnsupportedModelSettingError: The user asked for that optimizer.
+        UnsupportedModelSettingError: The user asked for that optimizer in verl's ``McoreOptimizerConfig``.
     """
     overrides = dict(optimizer_config.override_optimizer_config or {})
     name = "use_precision_aware_optimizer"
@@ -144,11 +126,7 @@ def has_transformer_engine() -> bool:
 def transformer_overrides(
     requested: Mapping[str, Any] = MappingProxyType({}), *, sequence_parallel: bool = False
 ) -> dict[str, Any]:
-    """Return verl's ``override_transformer_config`` for the layers that this process has.
-
-    Args:
-        requested: What the user set.
-        sequence_parallel: verl's own setting.
+    """Return the user's ``override_transformer_config``, as :func:`local_overrides` where there are our layers only.
 
     Raises:
         UnsupportedModelSettingError: A setting has no counterpart without TransformerEngine.
@@ -164,10 +142,8 @@ def transformer_overrides(
 def local_overrides(requested: Mapping[str, Any], known: frozenset[str], sequence_parallel: bool) -> dict[str, Any]:
     """Return verl's ``override_transformer_config`` for layers from torch operations.
 
-    Args:
-        requested: What the user set.
-        known: Fields of the installed Megatron's TransformerConfig.
-        sequence_parallel: verl's own setting, which mbridge does not read.
+    ``requested`` is what the user set, ``known`` the fields of the installed Megatron's TransformerConfig,
+    ``sequence_parallel`` verl's own setting, which mbridge does not read.
 
     Raises:
         UnsupportedModelSettingError: A setting has no counterpart without TransformerEngine.

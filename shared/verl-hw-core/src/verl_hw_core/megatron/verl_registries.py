@@ -19,11 +19,9 @@ from verl_hw_core.megatron.architecture_bridge import ArchitectureBridge, bridge
 from verl_hw_core.megatron.architectures import HEAD, MegatronArchitecture, registered
 from verl_hw_core.megatron.weight_names import WeightNames
 
-ROW = "verl-megatron-registries"
-"""Ledger row of the names that verl's registries have."""
-
-MERGER_ROW = "verl-megatron-merger"
-"""Ledger row of the merger's own table of weight names."""
+# Ledger rows.
+ROW = "verl-megatron-registries"  # the names that verl's registries have
+MERGER_ROW = "verl-megatron-merger"  # the merger's own table of weight names
 
 _LAYERS = "decoder.layers."
 

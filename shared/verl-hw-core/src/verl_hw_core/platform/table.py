@@ -137,9 +137,10 @@ def nearest_platform(wanted: str, known: Iterable[str]) -> str | None:
 
 
 def check_platform_variable(package: str) -> None:
-    """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered; ``package`` just has been.
+    """Fail when ``VERL_PLATFORM`` names a platform that neither is nor will be registered.
 
-    While other plugins have still to load, the question stays open; :meth:`PlatformTable.get` answers it then.
+    While plugins other than ``package``, which has just registered, have still to load, the question stays open;
+    :meth:`PlatformTable.get` answers it then.
 
     Raises:
         UnknownPlatformError: Nothing provides the name; the text holds the nearest one.

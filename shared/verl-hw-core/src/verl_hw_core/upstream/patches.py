@@ -240,7 +240,10 @@ def _met(row: str, needs: tuple[str, ...]) -> bool:
 
 
 def applies(row: str, *needs: str) -> Callable[[Callable[P, object]], Callable[P, bool]]:
-    """Decorator of a function that applies a row, as :func:`apply` does with functions of :func:`replaces`."""
+    """Decorator of a function that applies a row: it raises nothing, and says whether the row is applied.
+
+    ``needs`` are as for :func:`apply`.
+    """
 
     def decorate(function: Callable[P, object]) -> Callable[P, bool]:
         @functools.wraps(function)

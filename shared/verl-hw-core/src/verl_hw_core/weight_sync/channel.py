@@ -150,15 +150,9 @@ def check_answer(token: str, nonce: str, answer: dict[str, Any]) -> dict[str, An
 
 
 def join(host: str, port: int, token: str, rank: int, hello: dict[str, Any], deadline: float) -> Channel:
-    """Connect to the listening end and prove the token in both directions.
+    """Connect to the listening end and prove the token, which is not sent, in both directions.
 
-    Args:
-        host: Address.
-        port: Port.
-        token: The shared secret; it is not sent.
-        rank: Our rank.
-        hello: More to say with the answer.
-        deadline: ``time.monotonic()`` by which it must be done.
+    ``hello`` is more to say with the answer, ``deadline`` the ``time.monotonic()`` by which it must be done.
 
     Raises:
         ChannelClosedError: Nobody listens, or the other end does not know the token.

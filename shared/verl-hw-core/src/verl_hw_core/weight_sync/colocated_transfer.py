@@ -37,10 +37,8 @@ def socket_name(handle: str) -> str:
     """Return verl's ZMQ handle with a name that no other cluster or user on this host has.
 
     A cluster is known by its raylet, whose process id Ray gives to all its workers in ``RAY_RAYLET_PID`` and they to
-    their children, vLLM's processes among them; the host's name tells containers apart that share a ``/tmp``.
-
-    Args:
-        handle: ``ipc://...-JOB-replica-R-rank-L.sock``; anything else is returned as it is.
+    their children, vLLM's processes among them; the host's name tells containers apart that share a ``/tmp``. verl's
+    is ``ipc://...-JOB-replica-R-rank-L.sock``; anything else is returned as it is.
     """
     if not (handle.startswith("ipc://") and handle.endswith(_SUFFIX)):
         return handle
@@ -94,17 +92,7 @@ def send_large_weight(own: Callable[..., None], sender: Any, name: str, weight: 
 def take_large_weight(
     memory: str, dtype: torch.dtype, shape: tuple[int, ...], count: int, _: None, device: str, ordinal: int
 ) -> torch.Tensor:
-    """Copy a shared weight to the device; runs in the receiver.
-
-    Args:
-        memory: Name of the shared memory.
-        dtype: The weight's dtype.
-        shape: Its shape.
-        count: Its elements.
-        _: Unused.
-        device: torch device type.
-        ordinal: The receiver's device.
-    """
+    """Copy a weight of ``count`` elements from the shared memory of this name to the device; runs in the receiver."""
     source = shared_memory.SharedMemory(name=memory)
     try:
         shared = torch.frombuffer(source.buf, dtype=dtype, count=count)

@@ -88,12 +88,7 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
     def build_topology(
         cls, actor_wg_world_size: int, rollout_world_size: int, metadata: list[WorkerMetadata]
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """Give out ranks; runs in the driver, without devices.
-
-        Args:
-            actor_wg_world_size: Trainer workers.
-            rollout_world_size: Workers of all rollout replicas.
-            metadata: What :meth:`prepare` returned, trainer first.
+        """Give out ranks from what :meth:`prepare` returned, trainer first; runs in the driver, without devices.
 
         Returns:
             Keyword arguments of :meth:`init_process_group`, one list entry a worker, for trainer and rollout.
@@ -105,13 +100,8 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
     ) -> None:
         """Join the group, or go on with it when it is the one that is open.
 
-        Args:
-            rank: Rank in the group, -1 for a trainer rank that only drains.
-            world_size: Ranks of the group.
-            senders: Ranks of the trainer in it.
-            group: Id of the group.
-            endpoint: Where rank 0 listens.
-            roster: Who each rank is.
+        The arguments are those of :class:`~verl_hw_core.weight_sync.session.Membership`, with rank -1 for a trainer
+        rank that only drains.
 
         Raises:
             WeightTransferError: The group did not come together in time.
@@ -132,14 +122,10 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
             self._stop_listening()
 
     async def send_weights(self, weights: Weights, global_steps: int | None = None) -> dict[str, float]:
-        """Send all weights, or take part in gathering them.
+        """Send all weights of the trainer's step, or take part in gathering them.
 
         After a failure the rest of the weights is still drained: the trainer's other ranks gather them with this one
         and would wait for ever.
-
-        Args:
-            weights: Iterable or async iterable of name and tensor.
-            global_steps: The trainer's step.
 
         Returns:
             Metrics of the transfer, empty on ranks that do not send.
@@ -172,10 +158,7 @@ class CollectiveCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
     async def receive_weights(self, global_steps: int | None = None) -> AsyncIterator[tuple[str, torch.Tensor]]:
         """Yield name and tensor of each weight, in the sender's order.
 
-        A consumer that stops early fails the update on all ranks.
-
-        Args:
-            global_steps: The step that is expected; another one is an error.
+        A consumer that stops early fails the update on all ranks, and so does another step than the expected one.
 
         Raises:
             WeightTransferError: Some rank failed.

@@ -21,11 +21,7 @@ from verl_hw_core.weight_sync.transfer import HOST_BACKEND
 
 
 def serve_store(host: str, timeout: float) -> tuple[Any, int]:
-    """Open the store through which the ranks' libraries find each other, on one address and a free port.
-
-    Returns:
-        The store and its port.
-    """
+    """Open the store through which the ranks' libraries find each other, on one address, and return it and its port."""
     listener = listen(host)
     port = listener.getsockname()[1]
     listener.setblocking(True)
@@ -47,16 +43,10 @@ def reach_store(host: str, port: int, timeout: float) -> Any:
 
 
 def make_backend(name: str, store: Any, rank: int, size: int, timeout: float, group: str, address: str) -> Any:
-    """Make the backend ``name`` among ``size`` processes.
+    """Make the backend ``name``, as in ``torch.distributed.init_process_group``, among ``size`` processes.
 
-    Args:
-        name: As in ``torch.distributed.init_process_group``.
-        store: Store that all of them reach; keys go below the group's id.
-        rank: This process.
-        size: Number of processes.
-        timeout: Seconds that a collective may take.
-        group: Id of the group.
-        address: This node's address, for gloo.
+    All of them reach the store, where keys go below the group's id. A collective may take ``timeout`` seconds. The
+    address is this node's, for gloo.
 
     Raises:
         CollectiveBackendError: torch does not know the backend.

@@ -100,12 +100,7 @@ class Bucket:
 
     @classmethod
     def from_message(cls, message: dict[str, Any], number: int, bucket_size: int) -> "Bucket":
-        """Read and check what :meth:`as_message` wrote.
-
-        Args:
-            message: The message.
-            number: The bucket that is due.
-            bucket_size: Bytes of a bucket.
+        """Read and check what :meth:`as_message` wrote of bucket ``number``, which is due.
 
         Raises:
             MalformedBucketError: It is another bucket, or what it says cannot be right.
@@ -162,12 +157,7 @@ class Planner:
         self.current = Bucket(0, [])
 
     def place(self, name: str, tensor: torch.Tensor) -> Iterator[Piece | None]:
-        """Yield the pieces of a tensor; None stands for "the bucket is full: call :meth:`begin_next` now".
-
-        Args:
-            name: Its name.
-            tensor: The tensor.
-        """
+        """Yield the pieces of a tensor; None stands for "the bucket is full: call :meth:`begin_next` now"."""
         dtype = str(tensor.dtype).removeprefix("torch.")
         shape, nbytes = tuple(tensor.shape), tensor.numel() * tensor.dtype.itemsize
         longest = self._size - self._size % tensor.dtype.itemsize
@@ -213,12 +203,9 @@ def check(tensor: torch.Tensor) -> None:
 
 
 def fill(bucket: torch.Tensor, piece: Piece, tensor: torch.Tensor) -> None:
-    """Copy a piece of ``tensor`` to its place, whatever its strides, without a second copy of the tensor.
+    """Copy a piece of a tensor to its place in a bucket, uint8 of shape ``[bucket_size]``.
 
-    Args:
-        bucket: The bucket, uint8 of shape ``[bucket_size]``.
-        piece: Which bytes, and where they go.
-        tensor: The whole tensor, on any device.
+    The whole tensor is given, on any device and whatever its strides; no second copy of it is made.
     """
     itemsize = tensor.dtype.itemsize
     target = bucket[piece.offset : piece.offset + piece.size]
@@ -239,14 +226,10 @@ def _copy(target: torch.Tensor, part: torch.Tensor) -> None:
 
 
 def copy_bytes(target: torch.Tensor, source: torch.Tensor) -> None:
-    """Copy bytes; other threads run meanwhile, which an assignment to a slice would not allow.
+    """Copy bytes (uint8 of shape ``[n]``); other threads run meanwhile, which an assignment to a slice would not allow.
 
     In host memory it copies words of eight where they divide: torch copies single bytes a third slower there. Not on
     devices, of which some store int64 as int32.
-
-    Args:
-        target: uint8 of shape ``[n]``.
-        source: uint8 of shape ``[n]``.
     """
     both = (target, source)
     if all(one.device.type == "cpu" and one.numel() % 8 == one.storage_offset() % 8 == 0 for one in both):

@@ -58,11 +58,8 @@ class Rebuilder:
         """Return the memory that a bucket is received in: uint8 of shape ``[bucket.used]``.
 
         That of a tensor larger than a bucket is the memory in which it is put together, which saves a copy. While the
-        consumer may still read the last such tensor there, it is ``buffer``, as for all other buckets.
-
-        Args:
-            bucket: What it will hold.
-            buffer: The bucket that is free, uint8 of shape ``[bucket_size]``.
+        consumer may still read the last such tensor there, it is ``buffer``, as for all other buckets: the one that is
+        free, uint8 of shape ``[bucket_size]``.
         """
         content = buffer[: bucket.used]
         for piece in bucket.pieces:
@@ -87,11 +84,9 @@ class Rebuilder:
         return whole
 
     def add(self, piece: Piece, content: torch.Tensor) -> torch.Tensor | None:
-        """Take a piece's bytes and return the tensor if it is complete.
+        """Take a piece's bytes, uint8 of shape ``[piece.size]``, and return the tensor if it is complete.
 
-        Args:
-            piece: What it is.
-            content: Its bytes, uint8 of shape ``[piece.size]``. A whole tensor is returned as a view of them.
+        A whole tensor is returned as a view of them.
 
         Raises:
             MalformedBucketError: The pieces of a split tensor do not follow each other.
@@ -147,10 +142,7 @@ class _Announced:
 class Receiver:
     """A rollout rank in one update: while the consumer loads one bucket, the next one comes in.
 
-    Args:
-        session: The group.
-        step: The step that this side was told, None when unknown.
-        known: Shapes of the last update.
+    ``step`` is the one that this side was told, None when unknown; ``known`` are the shapes of the last update.
     """
 
     def __init__(self, session: Session, step: int | None, known: dict[str, tuple[int, ...]]) -> None:

@@ -40,12 +40,7 @@ def checksum(content: torch.Tensor) -> int:
 
 
 class Sender:
-    """Rank 0 in one update.
-
-    Args:
-        session: The group.
-        step: The trainer's step, which receivers compare with theirs.
-    """
+    """Rank 0 in one update, of the trainer's step, which receivers compare with theirs."""
 
     def __init__(self, session: Session, step: int | None) -> None:
         self._session = session

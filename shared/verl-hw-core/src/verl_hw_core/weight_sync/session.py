@@ -46,13 +46,7 @@ class Membership:
 
 
 class Session:
-    """One process's end of a group. :meth:`fail` ends it everywhere.
-
-    Args:
-        me: This process's part.
-        settings: The engine's settings.
-        place: Where buckets are.
-    """
+    """One process's end of a group. :meth:`fail` ends it everywhere."""
 
     def __init__(self, me: Membership, settings: Settings, place: Place) -> None:
         self.me = me
@@ -110,11 +104,7 @@ class Session:
         return seconds if self.me.rank == 0 else seconds + min(5.0, seconds / 4)
 
     def open(self, backend: str, listener: socket.socket | None) -> None:
-        """Bring the group together.
-
-        Args:
-            backend: torch.distributed backend.
-            listener: Rank 0's listening socket.
+        """Bring the group together over a torch.distributed backend; ``listener`` is rank 0's listening socket.
 
         Raises:
             WeightTransferError: Some rank is missing, differs, or cannot open the backend.
@@ -202,15 +192,9 @@ class Session:
             self._control.hear(bucket)
 
     async def wait(self, future: "Future[Any]", bucket: int, tensor: str | None) -> Any:
-        """Wait for a call of the transfer thread, and hear meanwhile.
+        """Wait for a call of the transfer thread, and hear meanwhile; return the call's result.
 
-        Args:
-            future: The call.
-            bucket: The bucket that it moves.
-            tensor: What is in it, as far as known.
-
-        Returns:
-            The call's result.
+        The call moves ``bucket``, in which is ``tensor``, as far as known.
 
         Raises:
             FailureFoundError: It failed, took too long, or some rank failed.
@@ -268,9 +252,7 @@ class Session:
     def fail(self, failure: Failure, tensor: str | None = None) -> WeightTransferError:
         """End the group on all ranks and return what to raise.
 
-        Args:
-            failure: What happened.
-            tensor: The last tensor here, named when nothing better is known.
+        ``tensor`` is the last one here, named when nothing better is known.
         """
         if failure.tensor is None and failure.bucket is not None:
             failure = replace(failure, tensor=self.contents.get(failure.bucket) or tensor)

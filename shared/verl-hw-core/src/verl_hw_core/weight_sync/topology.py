@@ -88,12 +88,8 @@ def build(
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Give out ranks: the sender 0, then relays, then rollout workers; trainer ranks that only drain get -1.
 
-    A group that all of them have open, with these ranks, is used again; else all build a new one.
-
-    Args:
-        trainers: Workers of the trainer; the first one sends.
-        rollouts: Workers of all rollout replicas.
-        metadata: What each of them said, trainers first.
+    A group that all of them have open, with these ranks, is used again; else all build a new one. ``rollouts`` counts
+    the workers of all replicas. In the metadata the trainer's come first, and the first one sends.
 
     Raises:
         ValueError: The numbers do not fit, or the first trainer worker does not listen.
