@@ -112,9 +112,7 @@ class WeightTransferError(VerlHwError, RuntimeError):
         self, message: str, *, rank: int | None = None, bucket: int | None = None, tensor: str | None = None
     ) -> None:
         super().__init__(message)
-        self.rank = rank
-        self.bucket = bucket
-        self.tensor = tensor
+        self.rank, self.bucket, self.tensor = rank, bucket, tensor
 
 
 class GenerationError(VerlHwError, RuntimeError):

@@ -23,20 +23,17 @@ __all__ = [
     "register_engine",
 ]
 
-# verl.workers is loaded, so the platform is chosen; another vendor's run is left alone.
-if our_platform() is not None:
-    padding.replace_helpers()
-
 EngineClass = TypeVar("EngineClass", bound=type[Any])
 
 
 def register_engine(
     spec: HardwareSpec, *, model_type: str, backends: Sequence[str]
 ) -> Callable[[EngineClass], EngineClass]:
-    """Class decorator: register an engine under the vendor's (device, vendor), so that the platform is of its package.
+    """Class decorator: register an engine under the vendor's (device, vendor).
 
-    verl asserts that a key is free. Here the same class again (a reload) replaces itself, and another package's class
-    is replaced with a WARNING, since our platform is the one in force under this vendor's key.
+    verl asserts that a key is free. So that platform and engines always come from one package, here the same class
+    again (a reload) replaces itself, and another package's class is replaced with a WARNING, since our platform is the
+    one in force under this vendor's key.
 
     Args:
         spec: The vendor's facts.
@@ -66,3 +63,8 @@ def _make_room(spec: HardwareSpec, model_type: str, backend: str, engine_cls: ty
     if present is not None and not same_class(present, engine_cls):
         fate = f"was registered for {spec.device_name}/{spec.vendor_name} and is replaced"
         report_other_class(spec, f"registering the {backend} engine for {model_type}", present, fate)
+
+
+# verl.workers is loaded, so the platform is chosen; another vendor's run is left alone.
+if our_platform() is not None:
+    padding.replace_helpers()

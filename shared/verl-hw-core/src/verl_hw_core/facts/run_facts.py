@@ -19,11 +19,7 @@ RUN_FACTS_ENV = "VERL_HW_RUN_FACTS"
 
 
 def record_engine(engine: Any) -> None:
-    """Append one JSON line about an initialized verl engine, if ``VERL_HW_RUN_FACTS`` names a file.
-
-    Args:
-        engine: A verl engine after ``initialize()``.
-    """
+    """Append one JSON line about a verl engine after ``initialize()``, if ``VERL_HW_RUN_FACTS`` names a file."""
     path = os.environ.get(RUN_FACTS_ENV)
     if path:
         append_line(Path(path), engine_facts(engine))

@@ -15,7 +15,6 @@ from verl_hw_core.errors import ReductionError
 ROW = "reduce-avg"
 """Ledger row of the replacement."""
 
-
 SIZES = (1, 3, 63, 64, 1024)
 """Elements a rank: a fault in the field concerned tensors below a size only (torch-xpu-ops #3020)."""
 
@@ -51,11 +50,9 @@ class ProbeResult:
 
 
 def probe(group: Any, device: Any) -> ProbeResult:
-    """Compare SUM and AVG with known answers; every rank of ``group`` must call this at the same time.
+    """Compare SUM and AVG of the backend that a process group has for a torch device with known answers.
 
-    Args:
-        group: The torch.distributed process group.
-        device: The torch device whose backend in the group is asked.
+    Every rank of the group must call this at the same time.
 
     Raises:
         ReductionError: SUM itself is wrong: no training result could be trusted.
@@ -85,15 +82,16 @@ def _first_fault(group: Any, device: Any, op: Any) -> str:
     name = "SUM" if op == dist.ReduceOp.SUM else "AVG"
     faults = []
     for dtype_name, tolerance in TOLERANCE.items():
+        dtype, mine = getattr(torch, dtype_name), _mine(dtype_name, dist.get_rank(group))
+        wanted = _expected(dtype_name, group.size(), op)
         for size in SIZES:
             for operation, run in _OPERATIONS.items():
                 what = f"{operation} of {size} {dtype_name} elements"
                 try:
-                    got = run(group, device, op, getattr(torch, dtype_name), size).double().cpu()
+                    got = run(group, device, op, dtype, size, mine).double().cpu()
                 except Exception as error:  # noqa: BLE001 - a backend may refuse an operation with any exception
                     faults.append(f"{name} is refused: {error}".splitlines()[0])
                     continue
-                wanted = _expected(dtype_name, group.size(), op)
                 if not torch.allclose(got, torch.full_like(got, wanted), rtol=tolerance, atol=0):
                     faults.append(f"{name} is wrong: {what}, expected {wanted:g}, got {got[0]:g}")
     return faults[0] if faults else ""
@@ -109,15 +107,13 @@ def _expected(dtype_name: str, ranks: int, op: Any) -> float:
     return total if op == dist.ReduceOp.SUM else total / ranks
 
 
-def _all_reduce(group: Any, device: Any, op: Any, dtype: Any, size: int) -> Any:
-    mine = _mine(str(dtype).removeprefix("torch."), dist.get_rank(group))
+def _all_reduce(group: Any, device: Any, op: Any, dtype: Any, size: int, mine: int) -> Any:
     tensor = torch.full((size,), mine, dtype=dtype, device=device)
     original("all_reduce")(tensor, op=op, group=group)
     return tensor
 
 
-def _reduce_scatter(group: Any, device: Any, op: Any, dtype: Any, size: int) -> Any:
-    mine = _mine(str(dtype).removeprefix("torch."), dist.get_rank(group))
+def _reduce_scatter(group: Any, device: Any, op: Any, dtype: Any, size: int, mine: int) -> Any:
     full = torch.full((size * dist.get_world_size(group),), mine, dtype=dtype, device=device)
     shard = torch.empty(size, dtype=dtype, device=device)
     original("reduce_scatter_tensor")(shard, full, op=op, group=group)

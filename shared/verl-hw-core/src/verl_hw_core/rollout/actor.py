@@ -45,7 +45,8 @@ class BringupActor(BringupServer):
             rollout=config,
             completion=TokenOutput,
             count=counting(counter),
-            sleep_level=_sleep_level(mode, config, settings),
+            # In other modes the device is the replica's own, and nobody else waits for its memory.
+            sleep_level=settings.sleep_level if mode == RolloutMode.HYBRID and config.free_cache_engine else 0,
             profiler=(platform.profiler_start, platform.profiler_stop),
         )
 
@@ -85,11 +86,6 @@ def _set_length(config: Any, model_config: Any) -> None:
         raise RolloutConfigError(
             f"rollout.max_model_len={config.max_model_len} is longer than the model's max_position_embeddings={longest}"
         )
-
-
-def _sleep_level(mode: RolloutMode, config: Any, settings: Settings) -> int:
-    """Hybrid: as set. Otherwise the device is the replica's own, and nobody else waits for its memory."""
-    return settings.sleep_level if mode == RolloutMode.HYBRID and config.free_cache_engine else 0
 
 
 def build_model(rollout: Any, model_config: Any, device: torch.device) -> BringupModel:

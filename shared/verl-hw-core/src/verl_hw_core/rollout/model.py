@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The replica's model: built empty or loaded, put to sleep, filled by syncs; it generates only when that is right."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -79,12 +80,8 @@ class BringupModel:
             RolloutNotReadyError: No sync has begun.
             WeightSyncError: See :class:`~verl_hw_core.rollout.weights.WeightSync`; the model cannot generate then.
         """
-        sync = self._current_sync()
-        try:
+        with self._running_sync() as sync:
             sync.load(pieces)
-        except Exception as error:
-            self.cancel_sync(str(error))
-            raise
 
     def finish_sync(self) -> int:
         """End the sync and return the number of tensors that came.
@@ -93,12 +90,8 @@ class BringupModel:
             RolloutNotReadyError: No sync has begun.
             WeightSyncError: Parameters are missing; the model cannot generate then.
         """
-        sync = self._current_sync()
-        try:
+        with self._running_sync() as sync:
             count = sync.finish()
-        except Exception as error:
-            self.cancel_sync(str(error))
-            raise
         self._sync = self._unready = None
         return count
 
@@ -127,10 +120,16 @@ class BringupModel:
         if self._unready == _ASLEEP:
             self._unready = None
 
-    def _current_sync(self) -> WeightSync:
+    @contextmanager
+    def _running_sync(self) -> Iterator[WeightSync]:
+        """The sync that has begun; what fails in it ends it."""
         if self._sync is None:
             raise RolloutNotReadyError(f"no weight sync is running: {self._unready or 'begin one first'}")
-        return self._sync
+        try:
+            yield self._sync
+        except Exception as error:
+            self.cancel_sync(str(error))
+            raise
 
     def _bring_to_device(self) -> None:
         if any(parameter.is_meta for parameter in self._module.parameters()):

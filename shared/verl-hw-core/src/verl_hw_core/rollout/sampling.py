@@ -86,16 +86,11 @@ def parse(given: Mapping[str, Any], *, max_tokens: int, room: int, ignore_eos: b
     wanted = values.get("max_tokens", values.get("max_new_tokens", max_tokens))
     params = SamplingParams(
         max_tokens=max(1, min(int(wanted), room)),
-        temperature=float(values.get("temperature", 1.0)),
-        top_p=float(values.get("top_p", 1.0)),
-        top_k=int(values.get("top_k", -1)),
-        min_p=float(values.get("min_p", 0.0)),
-        repetition_penalty=float(values.get("repetition_penalty", 1.0)),
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
         stop_token_ids=frozenset(int(token) for token in values.get("stop_token_ids", ())),
         ignore_eos=bool(values.get("ignore_eos", ignore_eos)),
         logprobs=values.get("logprobs", False) is not False,
-        seed=int(values["seed"]) if "seed" in values else None,
+        **{name: number(values[name]) for name, number in _NUMBERS.items() if name in values},
     )
     _check(params)
     return params
@@ -105,6 +100,9 @@ _NAMES = (
     "max_tokens", "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop",
     "stop_token_ids", "ignore_eos", "logprobs", "seed", "n",
 )  # fmt: skip
+_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "temperature": float, "top_p": float, "top_k": int, "min_p": float, "repetition_penalty": float, "seed": int,
+}  # fmt: skip
 
 
 def _refuse_unknown(values: Mapping[str, Any]) -> None:

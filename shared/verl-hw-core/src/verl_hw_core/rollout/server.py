@@ -178,24 +178,19 @@ class BringupServer:
 
     async def _run_batch(self) -> None:
         self._running = take_batch(
-            self._waiting,
-            max_sequences=self._rollout.max_num_seqs,
-            max_padded_tokens=self._settings.max_padded_tokens,
+            self._waiting, max_sequences=self._rollout.max_num_seqs, max_padded_tokens=self._settings.max_padded_tokens
         )
         if not self._waiting:
             self._arrived.clear()
         if not self._running:  # aborted meanwhile
             return
+        failure = None
         try:
             await self._on_device(self._model.generate, self._running)
         except Exception as error:  # noqa: BLE001 - every caller gets it; the server lives on
-            self._finish(error)
-        else:
-            self._finish(None)
-
-    def _finish(self, error: Exception | None) -> None:
+            failure = error
         for request in self._running:
-            _settle(request, error)
+            _settle(request, failure)
         self._running = []
         if not self._waiting:
             self._drained.set()

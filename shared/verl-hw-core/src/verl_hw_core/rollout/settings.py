@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rollout's settings: its own, and what of verl's configuration it refuses before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -69,70 +69,46 @@ def check_config(rollout: Any, model: Any) -> None:
     Raises:
         RolloutConfigError: A setting asks for something that is not there; the text names the setting.
     """
-    for found, problem in (*_parallel(rollout), *_features(rollout), *_model(model)):
+    for found, problem in (*_of_the_rollout(rollout), *_of_the_model(model)):
         if found:
             raise RolloutConfigError(f"rollout.name={NAME}: {problem}")
     read_settings(rollout)
 
 
-def _parallel(rollout: Any) -> list[tuple[bool, str]]:
-    return [
-        (
-            getattr(rollout, name) > 1,
-            f"rollout.{name}={getattr(rollout, name)}, but a replica is one device; set it to 1 for as many replicas "
-            "as there are devices",
-        )
-        for name in ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
-    ]
-
-
-def _features(rollout: Any) -> list[tuple[bool, str]]:
-    backend = rollout.checkpoint_engine.backend
-    formats = ("dummy", *REAL_LOAD_FORMATS)
-    return [
-        (
-            rollout.logprobs_mode not in get_args(LogProbs),
-            f"rollout.logprobs_mode={rollout.logprobs_mode!r}; it has {', '.join(get_args(LogProbs))}",
-        ),
-        (
-            rollout.load_format not in formats,
-            f"rollout.load_format={rollout.load_format!r}; it has {', '.join(formats)}",
-        ),
-        (
-            not rollout.do_sample,
-            "rollout.do_sample=False: verl's agent loop never reads it and would sample; set rollout.temperature=0",
-        ),
-        (
-            rollout.repetition_penalty != 1,
-            f"rollout.repetition_penalty={rollout.repetition_penalty}: verl's agent loop sends 1.0 with every request, "
-            "whatever this says; leave it at 1.0",
-        ),
+def _of_the_rollout(rollout: Any) -> Iterator[tuple[Any, str]]:
+    for name in ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size"):
+        ranks = getattr(rollout, name)
+        remedy = "set it to 1 for as many replicas as there are devices"
+        yield ranks > 1, f"rollout.{name}={ranks}, but a replica is one device; {remedy}"
+    backend, bucket = rollout.checkpoint_engine.backend, rollout.checkpoint_engine.update_weights_bucket_megabytes
+    modes, formats = get_args(LogProbs), ("dummy", *REAL_LOAD_FORMATS)
+    yield from (
+        (rollout.logprobs_mode not in modes,
+         f"rollout.logprobs_mode={rollout.logprobs_mode!r}; it has {', '.join(modes)}"),
+        (rollout.load_format not in formats,
+         f"rollout.load_format={rollout.load_format!r}; it has {', '.join(formats)}"),
+        (not rollout.do_sample,
+         "rollout.do_sample=False: verl's agent loop never reads it and would sample; set rollout.temperature=0"),
+        (rollout.repetition_penalty != 1,
+         f"rollout.repetition_penalty={rollout.repetition_penalty}: verl's agent loop sends 1.0 with every request, "
+         "whatever this says; leave it at 1.0"),
         (rollout.quantization is not None, f"rollout.quantization={rollout.quantization!r} is not supported"),
-        (bool((rollout.qat or {}).get("enable")), "quantization-aware training (rollout.qat) is not supported"),
-        (
-            bool(rollout.enable_rollout_routing_replay),
-            "rollout.enable_rollout_routing_replay=True: it does not record the experts' routing",
-        ),
-        (
-            backend == "delta_sharded",
-            f"rollout.checkpoint_engine.backend={backend} sends changes only; use naive, or a backend that sends "
-            "whole tensors",
-        ),
-        (
-            rollout.checkpoint_engine.update_weights_bucket_megabytes < 1,
-            "rollout.checkpoint_engine.update_weights_bucket_megabytes must be at least 1",
-        ),
-        (bool(rollout.prometheus.enable), "rollout.prometheus.enable=True: it serves no metrics"),
-    ]
+        ((rollout.qat or {}).get("enable"), "quantization-aware training (rollout.qat) is not supported"),
+        (rollout.enable_rollout_routing_replay,
+         "rollout.enable_rollout_routing_replay=True: it does not record the experts' routing"),
+        (backend == "delta_sharded",
+         f"rollout.checkpoint_engine.backend={backend} sends changes only; use naive, or a backend that sends whole "
+         "tensors"),
+        (bucket < 1, "rollout.checkpoint_engine.update_weights_bucket_megabytes must be at least 1"),
+        (rollout.prometheus.enable, "rollout.prometheus.enable=True: it serves no metrics"),
+    )  # fmt: skip
 
 
-def _model(model: Any) -> list[tuple[bool, str]]:
+def _of_the_model(model: Any) -> Iterator[tuple[Any, str]]:
     lora = model.get("lora") or {}
     rank = max(model.get("lora_rank") or 0, lora.get("rank") or 0)
-    return [
-        (
-            rank > 0 and not lora.get("merge", False),
-            f"LoRA (rank {rank}) as an adapter is not supported: set +actor_rollout_ref.model.lora.merge=True, so that "
-            "the trainer merges the adapter into the weights that it sends",
-        )
-    ]
+    yield (
+        rank > 0 and not lora.get("merge", False),
+        f"LoRA (rank {rank}) as an adapter is not supported: set +actor_rollout_ref.model.lora.merge=True, so that "
+        "the trainer merges the adapter into the weights that it sends",
+    )

@@ -90,15 +90,12 @@ class _Place(NamedTuple):
 
 
 class WeightSync:
-    """The server's side of one sync, from its first bucket to its last.
+    """The server's side of one sync to a model, from its first bucket to its last.
 
     A parameter may come under any of its names (:mod:`~verl_hw_core.rollout.weight_names`), or in parts that have names
     of their own: experts, which transformers 5 keeps packed, one by one. What comes twice under two names (tied
     embeddings) must hold the same numbers. Floating-point tensors are converted to the rollout's dtype, as vLLM does:
     the trainer keeps its weights in fp32 where the rollout has bf16. Persistent buffers may come, parameters must.
-
-    Args:
-        model: The model to write to.
     """
 
     def __init__(self, model: Any) -> None:

@@ -24,14 +24,10 @@ from verl_hw_core.training import ulysses
 
 logger = logging.getLogger("verl_hw_core")
 
-ROW = "value-model-attention"
-"""Ledger row of the attention that models are loaded with."""
+ROW, PACKING_ROW = "value-model-attention", "flash-only-attention"
+"""Ledger rows of the attention that models are loaded with, and that packs run with."""
 
-PACKING_ROW = "flash-only-attention"
-"""Ledger row of the attention that packs run with."""
-
-FLASH = "flash_attention_2"
-FALLBACK = "sdpa"
+FLASH, FALLBACK = "flash_attention_2", "sdpa"
 
 
 @contextmanager
@@ -140,10 +136,7 @@ def keep_transformers_attention() -> None:
 
 
 def require_separate_sequences(module: Any) -> None:
-    """Check a model that is about to run with padding removal; warn where its own code decides.
-
-    Args:
-        module: The model as verl loaded it.
+    """Check a model, as verl loaded it, that is to run with padding removal; warn where its own code decides.
 
     Raises:
         UnsupportedModelSettingError: Sequences of one pack would see each other: transformers builds no mask for its

@@ -80,10 +80,7 @@ def choose(model: Any, device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 def require_no_replay(engine_config: Any) -> None:
-    """Refuse router replay, which verl's FSDP engines inherit as a setting and pass over.
-
-    Args:
-        engine_config: verl's ``FSDPEngineConfig``.
+    """Refuse router replay, which verl's ``FSDPEngineConfig`` inherits as a setting and its engines pass over.
 
     Raises:
         UnsupportedModelSettingError: It is asked for.
@@ -111,12 +108,7 @@ def _holds_experts(module: Any) -> bool:
 
 @cache
 def fault(implementation: str, device: torch.device, dtype: torch.dtype) -> str:
-    """Try an implementation out on a small layer, forward and backward.
-
-    Args:
-        implementation: ``grouped_mm`` or ``batched_mm``.
-        device: Where.
-        dtype: Of weights and tokens.
+    """Try ``grouped_mm`` or ``batched_mm`` out on a small layer of this dtype, forward and backward.
 
     Returns:
         What is wrong with it in one line, or an empty string.

@@ -27,11 +27,7 @@ CONSTRUCTORS = ("nested_tensor", "as_nested_tensor")
 
 
 def unwrap_constructors(device: str) -> None:
-    """Undo a vendor's wrapper around torch's constructors where it refuses the device and torch's own does not.
-
-    Args:
-        device: torch device type.
-    """
+    """Undo a vendor's wrapper around torch's constructors where it refuses the device type and torch's own does not."""
     if not upstream.check(CONSTRUCTORS_ROW):
         return
     for name in CONSTRUCTORS:
@@ -56,14 +52,11 @@ def _refusal(constructor: Any, device: str) -> str | None:
 
 @upstream.applies("tensordict-synchronization")
 def synchronize_host_copies(platform: Any) -> None:
-    """Let tensordict wait for the platform's device where it would wait for another one, or for none.
+    """Let tensordict wait for the device of verl's platform where it would wait for another one, or for none.
 
     ``TensorDict.to("cpu")`` copies without blocking, then waits for the first device type that it finds: cuda, mps,
     xpu, then a PrivateUse1 backend. With a CUDA migration shim, or a second accelerator in the machine, that is not
     the one that copies.
-
-    Args:
-        platform: verl's platform.
     """
     from tensordict import base
 
@@ -135,10 +128,7 @@ def _places(starts: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tens
 
 
 def complete(device: str) -> tuple[str, ...]:
-    """Give the device our kernels for what it cannot do; a second call changes nothing.
-
-    Args:
-        device: torch device type.
+    """Give a device type our kernels for what it cannot do; a second call changes nothing.
 
     Returns:
         The operators that it lacks or computes wrongly.

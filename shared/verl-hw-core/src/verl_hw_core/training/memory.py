@@ -36,11 +36,8 @@ def current_memory(own: Callable[..., tuple[str, ...]], *args: Any, **kwargs: An
         return UNKNOWN
 
 
-ORDER_ROW = "offload-order"
-"""Ledger row of FSDP's offload."""
-
-MEGATRON_ORDER_ROW = "megatron-offload-order"
-"""Ledger row of Megatron's offload."""
+ORDER_ROW, MEGATRON_ORDER_ROW = "offload-order", "megatron-offload-order"
+"""Ledger rows of FSDP's and Megatron's offload."""
 
 
 @upstream.replaces(ORDER_ROW, "verl.workers.engine.fsdp.transformer_impl:offload_fsdp_model_to_cpu")
@@ -92,12 +89,11 @@ def pageable_where_pinned_fails() -> None:
     try:
         torch.empty(1).pin_memory()
         torch.empty(1, pin_memory=True)
-        wrong = "" if _keeps_order(get_platform().device_name) else "copies to pinned host memory come late"
+        wrong = "" if _keeps_order(get_platform().device_name) else "Copies to pinned host memory come late"
     except Exception as error:  # noqa: BLE001 - the vendor's allocator refuses with an exception of its own
-        wrong = f"host memory cannot be pinned ({type(error).__name__}: {error})"
+        wrong = f"Host memory cannot be pinned ({type(error).__name__}: {error})"
     if wrong:
-        text = f"{wrong[0].upper()}{wrong[1:]}: offloading uses pageable memory, waits for each copy and is slower"
-        _say_once("pinned-memory", text)
+        _say_once("pinned-memory", f"{wrong}: offloading uses pageable memory, waits for each copy and is slower")
         upstream.apply("pinned-memory")
 
 

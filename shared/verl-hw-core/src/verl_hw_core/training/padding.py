@@ -22,11 +22,8 @@ from torch.nn import functional
 
 from verl_hw_core import upstream
 
-ROW = "padding-helpers"
-"""Ledger row of the helpers."""
-
-LOG_PROBS_ROW = "rmpad-log-probs"
-"""Ledger row of the log-prob helpers."""
+ROW, LOG_PROBS_ROW = "padding-helpers", "rmpad-log-probs"
+"""Ledger rows of the helpers and of the log-prob helpers."""
 
 
 def replace_helpers() -> None:
@@ -131,10 +128,8 @@ def log_probs_from_logits_response_rmpad(
     Returns:
         (batch, response length), zero where the token before is padding.
     """
-    batch_size, tokens = input_ids.shape
     indices = attention_mask.flatten().nonzero().flatten()
-    packed = input_ids.flatten()[indices]
-    return _responses(packed, logits_rmpad, indices, batch_size, tokens, response_length)
+    return _responses(input_ids.flatten()[indices], logits_rmpad, indices, *input_ids.shape, response_length)
 
 
 @upstream.replaces(LOG_PROBS_ROW, "verl.utils.torch_functional:log_probs_from_logits_all_rmpad")

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine asks for before verl builds anything: what cannot work is refused, the rest put right."""
+"""What an engine asks for before verl builds anything: what cannot work is refused, the rest put right.
+
+Arguments are verl's platform, ``HFModelConfig`` and ``FSDPEngineConfig``.
+"""
 
 import importlib.util
 import logging
@@ -16,11 +19,6 @@ logger = logging.getLogger("verl_hw_core")
 
 def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
     """Make verl's FSDP training right for the platform's device; a second call changes nothing more.
-
-    Args:
-        platform: verl's platform.
-        model_config: verl's ``HFModelConfig``.
-        engine_config: verl's ``FSDPEngineConfig``.
 
     Raises:
         UnsupportedModelSettingError: The configuration asks for something that would be wrong or fail later.
@@ -41,9 +39,6 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
 def prepare_device(platform: Any) -> None:
     """Mend what every training engine of verl uses, whatever builds the model; a second call changes nothing more.
 
-    Args:
-        platform: verl's platform.
-
     Raises:
         UpstreamPatchError: verl or another package lacks a name without which numbers would be wrong.
         StrictModeError: ``VERL_HW_STRICT=1`` is set, and a wheel had a problem while it was loaded.
@@ -60,14 +55,10 @@ def prepare_device(platform: Any) -> None:
 
 
 def require_backend(model_config: Any, device: str) -> None:
-    """Check that the fused kernels which were asked for can run.
+    """Check that the fused kernels which were asked for can run on a device type.
 
     verl's triton kernels assert CUDA tensors and are imported in the first forward; without a known backend verl leaves
     the model as it is and then looks for log-probs in its output. The torch backend needs no kernels.
-
-    Args:
-        model_config: verl's ``HFModelConfig``.
-        device: torch device type.
 
     Raises:
         UnsupportedModelSettingError: They cannot.
@@ -138,9 +129,7 @@ def _gather_on_the_host() -> None:
 def load_rng_state(load: Callable[[dict[str, Any]], None], rng_state: dict[str, Any]) -> None:
     """Restore the random states that fit this machine, and say which one does not.
 
-    Args:
-        load: verl's own.
-        rng_state: What verl saved: states of ``cpu``, ``numpy``, ``random`` and of the device it was saved on.
+    verl saved those of ``cpu``, ``numpy``, ``random`` and of the device that it ran on.
     """
     from verl.plugin.platform import get_platform
 

@@ -81,13 +81,9 @@ def sdpa_with_exchange(
     query, key, value = (gather_seq_scatter_heads(part, seq_dim=2, head_dim=1) for part in (query, key, value))
     if key.shape[1] != query.shape[1]:
         key, value = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (key, value))
+    mask = pack_mask(_whole(position_ids, ranks), sliding_window)
     output = torch.nn.functional.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=pack_mask(_whole(position_ids, ranks), sliding_window),
-        dropout_p=dropout,
-        scale=scaling,
+        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling
     )
     return gather_heads_scatter_seq(output, head_dim=1, seq_dim=2).transpose(1, 2).contiguous(), None
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that verl (0.9.1) has and its engines never read: refused, since the run would train something else.
 
-That nothing reads them is kept true by tests/conformance/test_settings_walk.py, which trains with each.
+That nothing reads them is kept true by tests/conformance/test_settings_walk.py, which trains with each. Arguments are
+verl's ``HFModelConfig``, ``FSDPEngineConfig`` or ``McoreEngineConfig``, and ``McoreOptimizerConfig``.
 """
 
 from collections.abc import Iterable
@@ -17,10 +18,6 @@ _BETAS = (0.9, 0.999)
 
 def refuse_unread_by_fsdp(model_config: Any, engine_config: Any) -> None:
     """Refuse, before the model is built, what verl's FSDP engines would leave out.
-
-    Args:
-        model_config: verl's ``HFModelConfig``.
-        engine_config: verl's ``FSDPEngineConfig``.
 
     Raises:
         UnsupportedModelSettingError: The configuration asks for it; the text has the setting that works.
@@ -56,10 +53,7 @@ def _is_other_precision(engine_config: Any) -> bool:
 def refuse_unread_by_megatron(model_config: Any, engine_config: Any, optimizer_config: Any) -> None:
     """Refuse, before the model is built, what verl's Megatron engines would leave out.
 
-    Args:
-        model_config: verl's ``HFModelConfig``.
-        engine_config: verl's ``McoreEngineConfig``.
-        optimizer_config: verl's ``McoreOptimizerConfig``; None for a reference policy.
+    A reference policy has None for its optimizer's configuration.
 
     Raises:
         UnsupportedModelSettingError: The configuration asks for it; the text has the setting that works.
