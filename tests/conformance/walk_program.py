@@ -50,6 +50,7 @@ def baseline(engine: str, models: Path, ranks: int) -> list[str]:
         "actor_rollout_ref.rollout.name=hf_bringup",
         "actor_rollout_ref.rollout.tensor_model_parallel_size=1",
         "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2",
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=2",
         f"actor_rollout_ref.actor.ppo_mini_batch_size={SEQUENCES // MINI_BATCHES}",
     ]
     for role in ("actor_rollout_ref.actor", "critic"):

@@ -29,6 +29,13 @@ def test_tables_and_shared_text_are_up_to_date(writer):
     assert old == [], "run: python3 scripts/write_vendor_docs.py"
 
 
+def test_the_walk_through_verls_settings_is_up_to_date():
+    import write_settings_docs
+
+    text = write_settings_docs.DOCUMENT.read_text(encoding="utf-8")
+    assert write_settings_docs.document(text) == text, "run: python3 scripts/write_settings_docs.py"
+
+
 def test_every_vendor_has_a_whole_guide(writer):
     pages = {"README", "install_guidance", "quick_start", "faq"}
     for spec in writer.specs():

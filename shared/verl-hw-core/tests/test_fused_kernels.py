@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The verl-hw authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which of verl's fused log-prob backends can run on which device (field report 71)."""
+"""Which of verl's triton kernels and fused log-prob backends can run on which device (field report 71)."""
 
 import importlib.util
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from verl_hw_core.errors import UnsupportedModelSettingError
-from verl_hw_core.training.preparation import require_backend
+from verl_hw_core.training.preparation import require_backend, require_quantization
 
 
 def settings(backend: str | None, wanted: bool = True) -> SimpleNamespace:
@@ -53,3 +54,32 @@ def test_triton_kernels_are_refused_off_cuda_even_where_triton_is(installed):
 def test_an_unknown_backend_is_refused(installed, options):
     with pytest.raises(UnsupportedModelSettingError, match="knows the backends torch, triton and liger"):
         require_backend(SimpleNamespace(use_fused_kernels=True, fused_kernel_options=options), "cuda")
+
+
+def with_triton_for(monkeypatch, device: str | None) -> None:
+    """A triton whose driver is for ``device``, or that has none."""
+
+    class Driver:
+        @property
+        def active(self):
+            if device is None:
+                raise RuntimeError("0 active drivers ([])")
+            return SimpleNamespace(get_active_torch_device=lambda: SimpleNamespace(type=device))
+
+    package, runtime = ModuleType("triton"), ModuleType("triton.runtime")
+    runtime.driver = Driver()
+    monkeypatch.setitem(sys.modules, "triton", package)
+    monkeypatch.setitem(sys.modules, "triton.runtime", runtime)
+
+
+@pytest.mark.parametrize(("driver", "why"), [(None, "0 active drivers"), ("cuda", "only for cuda")])
+def test_quantization_aware_training_is_refused_without_a_triton_for_the_device(monkeypatch, driver, why):
+    with_triton_for(monkeypatch, driver)
+    with pytest.raises(UnsupportedModelSettingError, match=rf"qat.enable=True.*no driver for acmedev here.*{why}"):
+        require_quantization(SimpleNamespace(qat=SimpleNamespace(enable=True)), "acmedev")
+
+
+@pytest.mark.parametrize("enable", [True, False])
+def test_quantization_aware_training_with_the_vendors_triton(monkeypatch, enable):
+    with_triton_for(monkeypatch, "acmedev" if enable else None)
+    require_quantization(SimpleNamespace(qat=SimpleNamespace(enable=enable)), "acmedev")

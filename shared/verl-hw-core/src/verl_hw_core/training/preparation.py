@@ -29,6 +29,7 @@ def prepare(platform: Any, model_config: Any, engine_config: Any) -> None:
     attention.require_sequence_parallelism(model_config, engine_config.ulysses_sequence_parallel_size)
     require_backend(model_config, platform.device_name)
     experts.require_no_replay(engine_config)
+    require_quantization(engine_config, platform.device_name)
     attention.keep_transformers_attention()
     if model_config.enable_activation_offload:
         memory.offload_views_apart()
@@ -82,6 +83,33 @@ def _problem(backend: str | None, device: str) -> str:
         return f"verl's triton kernels take CUDA tensors only, not {device}"
     module = "triton" if backend == "triton" else "liger_kernel"
     return "" if importlib.util.find_spec(module) else f"no module {module!r} is installed"
+
+
+def require_quantization(engine_config: Any, device: str) -> None:
+    """Check that quantization-aware training can run: verl rounds the weights with a triton kernel in each forward.
+
+    Args:
+        engine_config: verl's ``FSDPEngineConfig``.
+        device: torch device type.
+
+    Raises:
+        UnsupportedModelSettingError: There is no triton for the device.
+    """
+    if not getattr(getattr(engine_config, "qat", None), "enable", False):
+        return
+    try:
+        from triton.runtime import driver
+
+        found = driver.active.get_active_torch_device().type
+    except Exception as error:  # triton has no type of its own for "no driver"
+        found, why = None, f": {error}"
+    else:
+        why = f", only for {found}"
+    if found != device:
+        raise UnsupportedModelSettingError(
+            f"qat.enable=True: verl's kernels for it are triton's, which has no driver for {device} here{why}. Install "
+            "the triton of the chip's vendor, or set it to False"
+        )
 
 
 def require_loss_scaling(display_name: str, device: str) -> None:
