@@ -54,7 +54,7 @@ STEPS = (
         about="a wheel alone, and what import verl leaves behind with all of them",
         seconds=600,
         tests=("tests/verl_compat/test_import.py", "tests/wheels/test_alone.py"),
-        chosen="test_import or {vendor}",
+        chosen="(test_import or {vendor}) and not imported_first",
         device=False,
     ),
     Step(
