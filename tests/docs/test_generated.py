@@ -4,6 +4,7 @@
 
 import importlib.util
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -26,7 +27,17 @@ def test_tables_and_shared_text_are_up_to_date(writer):
         for path, spec in writer.documents().items()
         if writer.document(path, spec) != path.read_text(encoding="utf-8")
     ]
-    assert old == [], "run: python3 scripts/write_vendor_docs.py"
+    whole = [str(path.relative_to(ROOT)) for path, text in writer.whole_files().items() if _text(path) != text]
+    assert old + whole == [], "run: python3 scripts/write_vendor_docs.py"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def test_no_dockerfile_is_left_of_a_stack_that_is_gone(writer):
+    there = set((ROOT / "docs" / "dockerfiles").iterdir())
+    assert there == {path for path in writer.whole_files() if path.suffix == ".Dockerfile"}
 
 
 def test_the_walk_through_verls_settings_is_up_to_date():

@@ -11,6 +11,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from devlib.stack_record import read_records
+from devlib.stack_tables import versions_run
 from verl_hw_core.registration import MINIMUM_VERL
 from verl_hw_core.upstream.installed_state import bounds
 from verl_hw_tools.doctor.versions import version_table
@@ -90,6 +92,16 @@ def test_verls_bounds_in_words():
         for floor, rest in IN_WORDS.findall(text):
             assert floor == row.floor, name
             assert " ".join(rest.split()).startswith(f"later, below {row.ceiling}"), f"{name}: {rest}"
+
+
+def test_the_releases_of_verl_that_were_run_are_the_recorded_ones():
+    run = versions_run(read_records(), "verl")
+    stated = {name: re.findall(r"\(([0-9. and,]+) were run", text) for name, text in TEXTS.items()}
+    assert {text for found in stated.values() for text in found} == {" and ".join(run)}
+    assert {"README.md", "docs/user_guide_intel/install_guidance.md", "packages/verl-hw-intel/README.md"} <= {
+        name for name, found in stated.items() if found
+    }
+    assert [name for name, text in TEXTS.items() if re.search(r"verl 0\.9 (or|and) 0\.10", text)] == []
 
 
 def test_pythons():
