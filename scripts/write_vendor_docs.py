@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from devlib.dockerfiles import dockerfiles
 from devlib.marked_sections import renewed
 from devlib.stack_record import read_records
-from devlib.stack_tables import simulator_table, stack_table, steps_text, tested_versions, versions_run
+from devlib.stack_tables import locked_versions, simulator_table, stack_table, steps_text, tested_versions, versions_run
 from devlib.stacks import TESTED_VERSIONS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def document(path: Path, spec: "HardwareSpec | None") -> str:
 
 def whole_files() -> dict[Path, str]:
     """Return the text of every file that is generated as a whole."""
-    return {TESTED_VERSIONS: tested_versions(read_records()), **dockerfiles()}
+    return {TESTED_VERSIONS: tested_versions(read_records(), locked_versions()), **dockerfiles()}
 
 
 def _section(spec: "HardwareSpec | None", name: str) -> str:
@@ -123,7 +123,7 @@ def _status(spec: "HardwareSpec") -> tuple[str, str, str]:
 def _versions() -> str:
     rows = [
         [row["name"], ", ".join(row["tested"]) or "-", row["floor"] or "-", row["ceiling"] or "-"]
-        for row in json.loads(tested_versions(read_records()))["packages"]
+        for row in json.loads(tested_versions(read_records(), locked_versions()))["packages"]
     ]
     return _table(["package", "run with", "from", "below"], rows)
 

@@ -3,11 +3,12 @@
 """What is written from the recorded runs of the stacks: tables for the documents, and the doctor's tested versions."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from devlib.stack_record import StackRecord, StepResult
 from devlib.stack_steps import STEPS
-from devlib.stacks import TESTED_VERSIONS, Stack, read_stack, refusal, stack_names
+from devlib.stacks import ROOT, TESTED_VERSIONS, Stack, read_stack, refusal, stack_names
 
 # A package that only this step uses counts as run only where the step passed.
 _STEP_OF = {"megatron-core": "megatron", "mbridge": "megatron"}
@@ -24,12 +25,25 @@ def versions_run(records: Sequence[StackRecord], package: str) -> list[str]:
     return sorted(found, key=_parts)
 
 
-def tested_versions(records: Sequence[StackRecord]) -> str:
-    """Return the text of ``tested_versions.json`` with the release series that were run."""
+def locked_versions() -> dict[str, str]:
+    """Return the versions of the locked environment, in which CI runs; nothing lands that fails there."""
+    lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
+    found = dict(re.findall(r'^name = "([^"]+)"\nversion = "([^"]+)"', lock, re.MULTILINE))
+    return {**found, "python": (ROOT / ".python-version").read_text(encoding="utf-8").strip()}
+
+
+def tested_versions(records: Sequence[StackRecord], locked: Mapping[str, str]) -> str:
+    """Return the text of ``tested_versions.json`` with the release series that were run.
+
+    Args:
+        records: Recorded runs of stacks.
+        locked: Versions with which CI runs every test.
+    """
     data = json.loads(TESTED_VERSIONS.read_text(encoding="utf-8"))
     rows = []
     for row in data["packages"]:
-        series = [".".join(version.split(".")[:2]) for version in versions_run(records, row["name"])]
+        run = {*versions_run(records, row["name"]), *([locked[row["name"]]] if row["name"] in locked else [])}
+        series = [".".join(version.split(".")[:2]) for version in sorted(run, key=_parts)]
         rows.append({**row, "tested": list(dict.fromkeys(series))})
     lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
     return f'{{\n  "about": {json.dumps(data["about"])},\n  "packages": [\n{lines}\n  ]\n}}\n'

@@ -158,10 +158,14 @@ def test_versions_come_from_runs_alone():
     ]
     assert stack_tables.versions_run(records, "torch") == ["2.9.1", "2.10.0+cpu"]
     assert stack_tables.versions_run(records, "verl") == ["0.9.0", "0.9.1"]
-    assert (
-        '{"name": "torch", "tested": ["2.9", "2.10"], "floor": "2.8", "ceiling": null}'
-        in stack_tables.tested_versions(records)
-    )
+    text = stack_tables.tested_versions(records, {"torch": "2.14.1", "ray": "2.60.0"})
+    assert '{"name": "torch", "tested": ["2.9", "2.10", "2.14"], "floor": "2.8", "ceiling": null}' in text
+
+
+def test_the_locked_environment_counts_since_ci_runs_in_it():
+    locked = stack_tables.locked_versions()
+    assert locked["verl"].startswith("0.9")
+    assert {"python", "torch", "ray", "transformers", "megatron-core", "mbridge"} <= locked.keys()
 
 
 def test_megatron_counts_where_its_step_passed():

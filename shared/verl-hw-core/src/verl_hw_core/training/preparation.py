@@ -98,10 +98,10 @@ def require_quantization(engine_config: Any, device: str) -> None:
     if not getattr(getattr(engine_config, "qat", None), "enable", False):
         return
     try:
-        from triton.runtime import driver
+        from triton.runtime import driver  # type: ignore[import-untyped]
 
         found = driver.active.get_active_torch_device().type
-    except Exception as error:  # triton has no type of its own for "no driver"
+    except Exception as error:  # noqa: BLE001 - triton has no type of its own for "no driver"
         found, why = None, f": {error}"
     else:
         why = f", only for {found}"
