@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from machine_speed import scaled
 
 from devlib.stack_steps import STEPS, Step, run_step
 from devlib.stacks import DEVICES, ROOT, read_stack
@@ -70,6 +71,9 @@ def test_what_takes_too_long_is_ended_with_what_left_its_group(tmp_path):
     assert time.monotonic() - begun < 60
     assert found.outcome == "failed"
     assert found.reason == "ended after 2 s"
+    end = time.monotonic() + scaled(10)  # a killed process needs a moment
+    while _alive(int(pid.read_text())) and time.monotonic() < end:
+        time.sleep(0.05)
     assert not _alive(int(pid.read_text()))
 
 
