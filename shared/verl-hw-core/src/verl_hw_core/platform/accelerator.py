@@ -188,13 +188,15 @@ class AcceleratorPlatform(PlatformBase):
         """
         if not env_flag("USE_FLAGCX"):
             return self.spec.ccl_backend
-        vendor, asked = self.spec.display_name, f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX"
-        without = f"unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
         if not self.spec.flagcx:
-            raise CollectiveBackendError(f"{asked}, which has no adaptor for {vendor}: {without}")
+            raise CollectiveBackendError(
+                f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX, which has no adaptor for "
+                f"{self.spec.display_name}: unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
+            )
         if look_up("flagcx").spec is None:
             raise CollectiveBackendError(
-                f"{asked}, but no module 'flagcx' is installed: install FlagCX for {vendor}, or {without}"
+                f"USE_FLAGCX={os.environ['USE_FLAGCX']!r} asks for FlagCX, but no module 'flagcx' is installed: "
+                f"install FlagCX for {self.spec.display_name}, or unset USE_FLAGCX to use {self.spec.ccl_backend!r}"
             )
         return "flagcx"
 
