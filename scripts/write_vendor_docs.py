@@ -4,8 +4,9 @@
 """Write what the vendors' guides take from elsewhere; ``tests/docs/test_generated.py`` compares.
 
 Tables of facts come from each wheel's ``HardwareSpec``; what was run, and the versions that the doctor calls tried,
-from the recorded runs of the stacks (``scripts/stacks``), and from these the Dockerfiles. Text that all guides share is
-a file of ``docs/fragments``, in which ``@key@`` and the like stand for the vendor's own names.
+from the recorded runs of the stacks (``scripts/stacks``), and from these the Dockerfiles; what was measured, from the
+results files in ``docs/measured`` (docs/real_silicon.md). Text that all guides share is a file of ``docs/fragments``,
+in which ``@key@`` and the like stand for the vendor's own names.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from boxlib.record import FAILED, NOT_RUN, PASSED, Record, measured
 from devlib.dockerfiles import dockerfiles
 from devlib.marked_sections import renewed
 from devlib.stack_record import read_records
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FRAGMENTS = DOCS / "fragments"
+MEASURED = DOCS / "measured"
 # Vendors whose facts somebody has read in sources and marked; those of a new one are questions.
 READ = ("cambricon", "enflame", "intel", "metax")
 
@@ -68,6 +71,8 @@ def whole_files() -> dict[Path, str]:
 def _section(spec: "HardwareSpec | None", name: str) -> str:
     if name == "vendors":
         return _vendors()
+    if name == "measured":
+        return _measured()
     if name == "experts":
         return _experts()
     recorded = {"versions": lambda _: _versions(), "stacks": stack_table, "simulator": simulator_table}
@@ -115,9 +120,36 @@ def _vendors() -> str:
 
 
 def _status(spec: "HardwareSpec") -> tuple[str, str, str]:
-    """Say how verl runs there, what the facts rest on, and what a chip showed (docs/acceptance.md changes that)."""
+    """Say how verl runs there, what the facts rest on, and on which of the vendor's own devices it was measured."""
     facts = "confirmed from source, or marked" if spec.key in READ else "not confirmed"
-    return "simulated", facts, "nothing measured"
+    own = sorted({one.device for one in measured(MEASURED) if one.vendor == spec.key and one.vendors_own})
+    return "simulated", facts, f"measured on {', '.join(own)}" if own else "nothing measured"
+
+
+def _measured() -> str:
+    records = measured(MEASURED)
+    if not records:
+        return "**Nothing on hardware.** No results of [a run on a device](real_silicon.md) have been sent yet."
+    rows = [
+        [
+            f"measured on {record.device}",
+            f"`verl-hw-{record.vendor}`" + ("" if record.vendors_own else ", on another vendor's device"),
+            f"{record.date[:10]}, {record.devices} visible, {record.seconds:.0f} s",
+            ", ".join(f"{name} {version}" for name, version in record.versions.items()),
+            *(_steps(record, outcome) for outcome in (PASSED, FAILED, NOT_RUN)),
+        ]
+        for record in records
+    ]
+    head = ["device", "wheel", "run", "versions", PASSED, FAILED, NOT_RUN]
+    return "**On hardware**, by [a run of the box](real_silicon.md), each step of it:\n\n" + _table(head, rows)
+
+
+def _steps(record: Record, outcome: str) -> str:
+    """Name the steps that ended so, with the first line of the reason."""
+    steps = [step for step in record.steps if step.outcome == outcome]
+    reasons = [step.reason.partition("\n")[0].replace("|", "/") for step in steps]
+    named = [f"`{step.name}`" + (f": {reason}" if reason else "") for step, reason in zip(steps, reasons, strict=True)]
+    return "; ".join(named) or "-"
 
 
 def _versions() -> str:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from devlib import environment as envs
 from devlib.console import EXIT_INTERRUPTED, DevError, InterruptedByUser, Phases, call, fail, say
@@ -26,6 +27,7 @@ Makes the locked environment in .venv (and uv, where there is none), then runs o
   docs [ARG ...]      documentation into build/docs/html, where a warning is an error; ARG ... goes to sphinx-build
        --links        ask every link to another site instead
   build [ARG ...]     wheel and sdist of every package into dist/, checked with twine
+  box OUT [ARG ...]   a folder that runs verl on a machine with a device and no network (docs/real_silicon.md)
   run COMMAND [ARG]   any command of the environment               (try: run verl-hw detect)
   stack NAME [...]    the tests in an image's versions, beside .venv  (see: stack --help)
   sync                the environment only
@@ -47,9 +49,7 @@ def main(argv: list[str]) -> int:
     Returns:
         The exit status: the command's own, 2 for something to put right first, 130 after Ctrl-C.
     """
-    commands = {
-        "demo": demo, "test": test, "lint": lint, "docs": docs, "build": build, "run": run, "sync": sync, "stack": stack
-    }  # fmt: skip
+    commands = {command.__name__: command for command in (demo, test, lint, docs, build, box, run, sync, stack)}
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         return 0 if argv else 2
@@ -169,6 +169,12 @@ def build(arguments: list[str]) -> int:
         phases.run("twine check", [envs.executable("twine"), "check", "--strict", *built])
     say(phases.summary())
     return 1 if phases.failed else 0
+
+
+def box(arguments: list[str]) -> int:
+    """Build a box: a folder that runs verl on a machine with a device and no network."""
+    env = {**_prepared(), "PYTHONPATH": str(envs.ROOT / "scripts")}
+    return call([envs.executable("python"), "-m", "devlib.box", *arguments], cwd=Path.cwd(), env=env)
 
 
 def _static_checks(phases: Phases) -> None:
