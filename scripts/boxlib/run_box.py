@@ -81,7 +81,7 @@ def _run(parts: Sequence[Part], output: Path, budget: float, work: Path) -> int:
     manifest = image.read_manifest(BOX)
     print(f"Box of verl-hw {manifest.revision} for {manifest.vendor}, at most {budget:.0f} s", flush=True)
     versions = _prepare_packages(manifest, work / "site")
-    run = _Run(manifest, versions, started, began, output, work)
+    run = _Run(manifest, versions, started, began, budget, output, work)
     run.look()
     interrupted = ""
     for part in parts:
@@ -132,7 +132,14 @@ class _Run:
     """One run: what it knows and what it has found."""
 
     def __init__(
-        self, manifest: Manifest, versions: dict[str, str], started: str, began: float, output: Path, work: Path
+        self,
+        manifest: Manifest,
+        versions: dict[str, str],
+        started: str,
+        began: float,
+        budget: float,
+        output: Path,
+        work: Path,
     ) -> None:
         from verl_hw_core.errors import VerlHwError
         from verl_hw_tools.conformance.machine import choose_target
@@ -145,6 +152,7 @@ class _Run:
         self._redact = Redactor().text
         self._manifest, self._versions, self._started, self._began = manifest, versions, started, began
         self._output, self._work = output.absolute(), work
+        self._stretch = max(1.0, budget / BUDGET_SECONDS)
         self._names: tuple[str, ...] = ()
         self.steps: list[Step] = []
         self._output.mkdir(parents=True, exist_ok=True)
@@ -223,6 +231,7 @@ class _Run:
             devices=len(self._names),
             simulated=self._target.simulated is not None,
             folder=str(folder),
+            stretch=self._stretch,
         )
 
     def _without_names(self, step: Step) -> Step:

@@ -21,7 +21,7 @@ def main() -> None:
     job = read_job()
     results: Sequence[CheckResult] = ()
     with step(job, "check") as answer:
-        report = run(Settings(vendor=job.vendor, deadline=_LONGEST_CHECK_SECONDS))
+        report = run(Settings(vendor=job.vendor, deadline=_LONGEST_CHECK_SECONDS * job.stretch))
         results = report.results
         Path("check.json").write_text(json.dumps(report.as_data(), indent=2), encoding="utf-8")
         answer.figures |= _judged([one for one in results if one.processes == 1])
