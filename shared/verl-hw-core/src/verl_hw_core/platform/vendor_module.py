@@ -99,6 +99,8 @@ def name_own_device_by_type(device: str, module: ModuleType) -> None:
     """
     import torch
 
+    if not hasattr(torch, "serialization"):
+        return  # half an installation, at which the doctor looks
     if not _own_device:  # once a process: torch cannot order two entries of one priority
         torch.serialization.register_package(_BEFORE_TORCHS, _own_device_tag, lambda _storage, _location: None)
     _own_device[device] = module

@@ -68,8 +68,8 @@ def choose(model: Any, device: torch.device, dtype: torch.dtype) -> str | None:
         if not problem:
             return None
         logger.warning(
-            "experts are computed one by one (experts_implementation=eager), since %s cannot do transformers' %s in %s: "
-            "%s",
+            "experts are computed one by one (experts_implementation=eager), since %s cannot do transformers' "
+            "%s in %s: %s",
             *(device.type, default, dtype, problem),
         )
         wanted = {"": FALLBACK}
