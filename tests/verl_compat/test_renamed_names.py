@@ -108,8 +108,10 @@ def outcome(function, *args):
 def build(backend):
     cls = EngineRegistry.get_engine_cls("language_model", backend)
     model = SimpleNamespace(override_config={}, hf_config=SimpleNamespace(model_type="qwen3"), use_fused_kernels=False,
-                            enable_activation_offload=True)
-    engine = SimpleNamespace(mixed_precision=None, ulysses_sequence_parallel_size=1, strategy=backend)
+                            enable_activation_offload=True, lora_rank=0, lora={}, lora_adapter_path=None,
+                            mtp=SimpleNamespace(enable=False))
+    engine = SimpleNamespace(mixed_precision=None, ulysses_sequence_parallel_size=1, strategy=backend, dtype=None,
+                             forward_only=True)
     with mock.patch.object(ray, "is_initialized", lambda: True):
         return outcome(cls, model, engine)
 """
