@@ -35,22 +35,6 @@ ON_CPU = {
 }
 NEAR = 1e-5
 CHANGED = 1e-4
-IN_CI = (
-    "*ActorConfig.entropy_coeff",
-    "*ActorConfig.kl_loss_coef",
-    "*ActorConfig.use_dynamic_bsz",
-    "*CriticConfig.cliprange_value",
-    "FSDPActorConfig.grad_clip",
-    "FSDPCriticConfig.grad_clip",
-    "FSDPEngineConfig.dtype",
-    "FSDPEngineConfig.param_offload",
-    "FSDPEngineConfig.pad_to_length",
-    "FSDPEngineConfig.ulysses_sequence_parallel_size",
-    "FSDPOptimizerConfig.clip_grad",
-    "HFModelConfig.lora_rank",
-    "HFModelConfig.lora.rank",
-    "HFModelConfig.use_remove_padding",
-)
 
 
 @dataclass(frozen=True)
@@ -113,7 +97,7 @@ def whole_path(override: str) -> str:
 CASES = [Case.read(row, text) for row in rows() if row.evidence == "walked" for text in row.cases]
 every_case = pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.ci(priority=2)] if case.pattern in IN_CI else []) for case in CASES],
+    CASES,
     ids=str,
 )
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S)]

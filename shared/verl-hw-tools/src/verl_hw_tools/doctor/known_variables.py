@@ -13,6 +13,7 @@ OF_VERL_HW = (
     "VERL_HW_SIM",
     "VERL_HW_SIM_CACHE",
     "VERL_HW_SIM_LIMITS",
+    "VERL_HW_STRICT",
 )
 
 VALUES: dict[str, tuple[str, ...]] = {
