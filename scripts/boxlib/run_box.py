@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,13 +25,12 @@ from types import FrameType
 from typing import Any
 
 from boxlib import image
-from boxlib.image import BoxError, Manifest
+from boxlib.image import BoxError
 from boxlib.record import MEASURED, NOT_RUN, SIMULATED, Record, Step, table
 from boxlib.running import BUDGET_SECONDS, PARTS, Job, Part, run_parts
 
 BOX = Path(__file__).resolve().parent
 RESULTS, LOG, CHECKS = "results.json", "log.txt", "check.json"
-_LOOK_SECONDS = 300.0
 _LARGEST_LOG = 400_000
 _CANNOT_RUN, _INTERRUPTED = 2, 130
 _NAMED = ("torch", "transformers", "numpy", "verl", "ray", "tensordict")
@@ -76,29 +75,22 @@ def _work_folder() -> Iterator[Path]:
 
 
 def _run(parts: Sequence[Part], output: Path, budget: float, work: Path) -> int:
-    began = time.monotonic()
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    manifest = image.read_manifest(BOX)
-    print(f"Box of verl-hw {manifest.revision} for {manifest.vendor}, at most {budget:.0f} s", flush=True)
-    versions = _prepare_packages(manifest, work / "site")
-    run = _Run(manifest, versions, started, began, budget, output, work)
+    run = _Run(output, budget, work)
+    run.prepare()
     run.look()
-    interrupted = ""
+    interrupted = False
     for part in parts:
         print(f"... {part.module}: {'; '.join(part.steps.values())}", flush=True)
         try:
-            run.part(part, began + budget)
+            run.part(part)
         except KeyboardInterrupt:
-            interrupted = "interrupted"
+            interrupted = True
             break
     done = {step.name for step in run.steps}
     for part in PARTS:
-        reason = interrupted if part in parts else "not asked for"
-        run.steps += [
-            Step(name=name, title=title, outcome=NOT_RUN, reason=reason or "interrupted")
-            for name, title in part.steps.items()
-            if name not in done
-        ]
+        reason = "interrupted" if part in parts else "not asked for"
+        rest = [(name, title) for name, title in part.steps.items() if name not in done]
+        run.steps += [Step(name=name, title=title, outcome=NOT_RUN, reason=reason) for name, title in rest]
     record = run.write()
     print(f"\n{table(record.steps)}\n")
     print(f"{record.device}, {record.devices} visible, {record.kind}; {record.seconds:.0f} s")
@@ -108,56 +100,49 @@ def _run(parts: Sequence[Part], output: Path, budget: float, work: Path) -> int:
     return _INTERRUPTED if interrupted else 0 if record.passed else 1
 
 
-def _prepare_packages(manifest: Manifest, site: Path) -> dict[str, str]:
-    """Put what the image lacks on the path, of this process and of its children; return the versions that count."""
-    found = image.installed()
-    for remark in image.require_image(manifest, found):
-        print(f"note: {remark}")
-    if os.environ.get("VERL_HW_SIM") and not manifest.simulator:
-        raise BoxError("VERL_HW_SIM asks for a simulated device, and this box was built without --with-simulator")
-    taken = image.chosen(manifest, found)
-    site.mkdir()
-    image.unpack(BOX, manifest, {one.name for one in taken}, site)
-    replaced = [f"{one.name} {one.version} (the image has {found[one.name]})" for one in taken if one.name in found]
-    print(f"{len(taken)} of {len(manifest.carried)} packages are taken from the box; the others are the image's own")
-    if replaced:
-        print(f"Of the box, for this run alone, in place of the image's: {', '.join(replaced)}", flush=True)
-    path = [str(site), str(BOX), str(BOX / "boxlib" / "copies")]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*path, *filter(None, [os.environ.get("PYTHONPATH")])])
-    sys.path[:0] = path
-    return found | {one.name: one.version for one in taken}
-
-
 class _Run:
     """One run: what it knows and what it has found."""
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        versions: dict[str, str],
-        started: str,
-        began: float,
-        budget: float,
-        output: Path,
-        work: Path,
-    ) -> None:
-        from verl_hw_core.errors import VerlHwError
-        from verl_hw_tools.conformance.machine import choose_target
-        from verl_hw_tools.doctor.redaction import Redactor
-
-        try:
-            self._target = choose_target(manifest.vendor)
-        except VerlHwError as error:
-            raise BoxError(str(error)) from error
-        self._redact = Redactor().text
-        self._manifest, self._versions, self._started, self._began = manifest, versions, started, began
+    def __init__(self, output: Path, budget: float, work: Path) -> None:
+        self._began, self._budget = time.monotonic(), budget
+        self._started = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._output, self._work = output.absolute(), work
-        self._stretch = max(1.0, budget / BUDGET_SECONDS)
+        self._manifest = image.read_manifest(BOX)
+        self._versions: dict[str, str] = {}
+        self._target: Any = None
         self._names: tuple[str, ...] = ()
         self.steps: list[Step] = []
-        self._output.mkdir(parents=True, exist_ok=True)
-        for name in (RESULTS, LOG, CHECKS):
-            (self._output / name).unlink(missing_ok=True)
+
+    def prepare(self) -> None:
+        """Put what the image lacks on the path, of this process and of its children.
+
+        Raises:
+            BoxError: The image is not one for this box, or the folder for the results cannot be written.
+        """
+        manifest, found = self._manifest, image.installed()
+        print(f"Box of verl-hw {manifest.revision} for {manifest.vendor}, at most {self._budget:.0f} s", flush=True)
+        for remark in image.require_image(manifest, found):
+            print(f"note: {remark}")
+        if os.environ.get("VERL_HW_SIM") and not manifest.simulator:
+            raise BoxError("VERL_HW_SIM asks for a simulated device, and this box was built without --with-simulator")
+        try:
+            self._output.mkdir(parents=True, exist_ok=True)
+            for name in (RESULTS, LOG, CHECKS):
+                (self._output / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise BoxError(f"cannot write into {self._output} ({error.strerror}): choose another --output") from error
+        taken = image.chosen(manifest, found)
+        site = self._work / "site"
+        site.mkdir()
+        image.unpack(BOX, manifest, {one.name for one in taken}, site)
+        print(f"{len(taken)} of {len(manifest.carried)} packages are taken from the box, the others from the image")
+        replaced = [f"{one.name} {one.version} (it has {found[one.name]})" for one in taken if one.name in found]
+        if replaced:
+            print(f"In place of the image's own, for this run alone: {', '.join(replaced)}", flush=True)
+        path = [str(site), str(BOX), str(BOX / "boxlib" / "copies")]
+        os.environ["PYTHONPATH"] = os.pathsep.join([*path, *filter(None, [os.environ.get("PYTHONPATH")])])
+        sys.path[:0] = path
+        self._versions = found | {one.name: one.version for one in taken}
 
     def look(self) -> None:
         """See which devices there are.
@@ -165,29 +150,41 @@ class _Run:
         Raises:
             BoxError: None, or the vendor's torch stack does not start.
         """
+        from verl_hw_core.errors import VerlHwError
+        from verl_hw_tools.conformance.machine import choose_target
         from verl_hw_tools.conformance.survey import Survey
 
         result, log = self._work / "devices.json", self._work / "devices.txt"
-        command = [sys.executable, "-m", "verl_hw_tools.conformance.survey_process", self._target.spec.key, str(result)]
-        self._launch(command, self._work, log, lambda: 0, _LOOK_SECONDS)
+        module = "verl_hw_tools.conformance.survey_process"
+        try:
+            self._target = choose_target(self._manifest.vendor)
+            spec = self._target.spec
+            self._launch([sys.executable, "-m", module, spec.key, str(result)], self._work, log, lambda: 0, self._left)
+        except VerlHwError as error:
+            raise BoxError(str(error)) from error
         if not result.exists():
             said = log.read_text(encoding="utf-8", errors="replace")[-3000:]
-            raise BoxError(f"the torch stack of {self._target.spec.display_name} does not start here:\n{said}")
+            raise BoxError(f"the torch stack of {spec.display_name} does not start here:\n{said}")
         self._names = Survey.read(result).device_names
         if not self._names:
             raise BoxError(
-                f"torch.{self._target.spec.device_name} sees no device: check "
-                f"{self._target.spec.visible_devices_envvar} and the driver"
+                f"torch.{spec.device_name} sees no device: check {spec.visible_devices_envvar} and the driver"
             )
-        print(f"{len(self._names)} x {self._names[0]} (torch.{self._target.spec.device_name})", flush=True)
+        print(f"{len(self._names)} x {self._names[0]} (torch.{spec.device_name})", flush=True)
 
-    def part(self, part: Part, end: float) -> None:
+    @property
+    def _left(self) -> float:
+        """Seconds until the run must be over."""
+        return self._began + self._budget - time.monotonic()
+
+    def part(self, part: Part) -> None:
         """Run a part, say how it went, and write all that is known so far."""
 
-        def launch(command: Sequence[str], folder: Path, log: Path, watch: Any) -> int:
-            return self._launch(command, folder, log, watch, end - time.monotonic() + 60)
+        def launch(command: Sequence[str], folder: Path, log: Path, watch: Callable[[], object]) -> int:
+            # The part's own deadline comes first.
+            return self._launch(command, folder, log, watch, self._left + 60)
 
-        for _, steps, log in run_parts([part], self._job, self._work, end, launch):
+        for _, steps, log in run_parts([part], self._job, self._work, self._began + self._budget, launch):
             self.steps += [self._without_names(step) for step in steps]
             self._keep(part, log)
         for step in self.steps[-len(part.steps) :]:
@@ -217,7 +214,9 @@ class _Run:
         record.write(self._output / RESULTS)
         return record
 
-    def _launch(self, command: Sequence[str], folder: Path, log: Path, watch: Any, seconds: float) -> int:
+    def _launch(
+        self, command: Sequence[str], folder: Path, log: Path, watch: Callable[[], object], seconds: float
+    ) -> int:
         from verl_hw_core.processes import run_launcher
 
         return run_launcher(
@@ -231,19 +230,23 @@ class _Run:
             devices=len(self._names),
             simulated=self._target.simulated is not None,
             folder=str(folder),
-            stretch=self._stretch,
+            stretch=max(1.0, self._budget / BUDGET_SECONDS),
         )
 
     def _without_names(self, step: Step) -> Step:
-        """Leave out what is this machine's alone: people send the file."""
-        reason = self._redact(step.reason.replace(str(self._work), "<work>").replace(str(BOX), "<box>"))
-        return Step(**{**vars(step), "reason": reason})
+        return Step(**{**vars(step), "reason": self._redacted(step.reason)})
+
+    def _redacted(self, text: str) -> str:
+        """Leave out what is this machine's alone: people send the files."""
+        from verl_hw_tools.doctor.redaction import Redactor
+
+        return Redactor().text(text.replace(str(self._work), "<work>").replace(str(BOX), "<box>"))
 
     def _keep(self, part: Part, log: Path) -> None:
         if log.exists():
             text = log.read_text(encoding="utf-8", errors="replace")[-_LARGEST_LOG:]
             with (self._output / LOG).open("a", encoding="utf-8") as kept:
-                kept.write(f"===== {part.module}\n{self._redact(text)}\n")
+                kept.write(f"===== {part.module}\n{self._redacted(text)}\n")
         if (log.parent / CHECKS).exists():
             shutil.copyfile(log.parent / CHECKS, self._output / CHECKS)
 
