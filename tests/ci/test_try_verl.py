@@ -89,9 +89,10 @@ def test_pytests_own_end_is_no_result_and_the_locked_one_comes_back(index, capsy
     assert set(results(index)) == {"0.9.1"}
 
 
-def test_what_is_recorded_names_rows_of_the_registry_and_tests_that_passed():
+def test_the_locked_verl_was_tried_and_what_is_recorded_names_rows_of_the_registry():
     record = json.loads(try_verl.TRIED.read_text(encoding="utf-8"))
     assert record.keys() == {"about", "tried"}
+    assert metadata.version("verl") in {one["verl"] for one in record["tried"]}
     for one in record["tried"]:
         assert {*one["patches"]["moved"], *one["patches"]["gone"]} <= {row.id for row in LEDGER}
         assert (one["patches"]["fit"], one["tests"]["passed"]) > (0, 0)
